@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 use clarion::domain::account::Account;
+use clarion::domain::intake::{Intake, IntakeFormat, IntakeSettings, IntakeToken};
 use clarion::random;
 use clarion::store::{Database, sqlite};
 use supervisor::Supervisor;
@@ -124,6 +125,32 @@ impl Site {
         store.add_application(customer.application()).await?;
         store.close().await;
         Ok(())
+    }
+
+    /// Adds an intake for alerts of Alertmanager, which calls one of the customer's numbers. The token is told once.
+    pub async fn add_intake(
+        &self,
+        name: &str,
+        customer: &BenchCustomer,
+    ) -> anyhow::Result<IntakeToken> {
+        let (token, now) = (IntakeToken::new(random::bytes()), customer.clock.now());
+        let store = self.database.open(&Supervisor::new()).await?;
+        let to = "13900000000".parse().map_err(anyhow::Error::msg)?;
+        let intake = Intake {
+            name: name.parse().map_err(anyhow::Error::msg)?,
+            app: customer.app.clone(),
+            format: IntakeFormat::Alertmanager,
+            token: token.hash(),
+            settings: IntakeSettings {
+                to: vec![to],
+                ..IntakeSettings::default()
+            },
+            created_at: now,
+            updated_at: now,
+        };
+        store.add_intake(intake).await?;
+        store.close().await;
+        Ok(token)
     }
 
     /// Forgets the calls that the last measurement has queued, so that each begins with an empty queue and with nothing left to write.

@@ -169,6 +169,7 @@ async fn measure(
         ..noisy.account()
     };
     site.add(&noisy, limited).await?;
+    let intake_token = site.add_intake(nuisance::INTAKE, &noisy).await?;
     let ledger = Arc::new(Ledger::default());
     let script = |number: &str| nuisance::script(number).unwrap_or_else(Script::answer);
     let telephone = BenchTelephone::start(&ledger, script).await?;
@@ -188,7 +189,12 @@ async fn measure(
 
     let other = match beside {
         Beside::Nothing => None,
-        Beside::Noise => Some(Nuisance::start(&server, &noisy, &options.noise)?),
+        Beside::Noise => Some(Nuisance::start(
+            &server,
+            &noisy,
+            &intake_token,
+            &options.noise,
+        )?),
         Beside::Burner(cores) => Some(Burn::start(cores)?),
     };
     tokio::time::sleep(LEAD).await;

@@ -1,5 +1,5 @@
 //! An account that does its worst, within what the API lets it do: costly texts, uploads that are large and uploads that drip, receivers that never
-//! answer, numbers that ring for ever, requests as fast as they are answered, connections on which nothing is said. In a process of its own.
+//! answer, events to them, numbers that ring for ever, alerts and requests as fast as they are answered, connections on which nothing is said. In a process of its own.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,6 +12,8 @@ use clap::{Args, ValueEnum};
 use clarion::client::{ApiCredentials, Client, Connection};
 use clarion::clock::Clock;
 use clarion::domain::account::{AccountSid, AppId, AuthToken};
+use clarion::domain::intake::IntakeToken;
+use http_body_util::BodyExt;
 use jiff::tz::TimeZone;
 use phone::test_phone::Script;
 use tokio::io::AsyncWriteExt;
@@ -22,6 +24,8 @@ use tokio::task::JoinSet;
 use crate::accepts::customer::BenchCustomer;
 use crate::server::BenchServer;
 
+/// Where its alerts come in.
+pub const INTAKE: &str = "noise";
 /// Its numbers begin with this.
 const NUMBERS: &str = "139";
 const SILENT_RECEIVERS: usize = 200;
@@ -33,6 +37,9 @@ const COSTLY_ASKERS: usize = 4;
 const CHANGES: usize = 400;
 /// A connection that was closed is opened again after this.
 const PAUSE: Duration = Duration::from_millis(50);
+/// One alert of so many is as long as an alert may be.
+const ALERTS_FOR_A_LONG_ONE: u64 = 50;
+const LONG_ALERT: usize = 4 << 20;
 const DRIP: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Args)]
@@ -47,6 +54,9 @@ pub struct Nuisance {
     token: AuthToken,
     #[arg(long)]
     app: AppId,
+    /// Of the intake that it has (`INTAKE`)
+    #[arg(long)]
+    intake_token: String,
     /// Only these
     #[arg(long, value_delimiter = ',')]
     noise: Vec<NoiseKind>,
@@ -67,6 +77,10 @@ pub enum NoiseKind {
     Silence,
     /// Wrong signatures
     Lies,
+    /// Calls whose events go to receivers that never answer
+    Events,
+    /// Alerts, each of an incident of its own, and now and then a long one
+    Alerts,
 }
 
 /// What the telephone does when one of its numbers is called.
@@ -86,6 +100,7 @@ impl Nuisance {
     pub fn start(
         server: &BenchServer,
         customer: &BenchCustomer,
+        intake_token: &IntakeToken,
         noise: &[NoiseKind],
     ) -> anyhow::Result<Child> {
         let mut command = Command::new(std::env::current_exe()?);
@@ -97,6 +112,7 @@ impl Nuisance {
             .arg("--token")
             .arg(customer.credentials.token.reveal());
         command.arg("--app").arg(customer.app.as_str());
+        command.arg("--intake-token").arg(intake_token.reveal());
         for kind in noise.iter().filter_map(NoiseKind::to_possible_value) {
             command.arg("--noise").arg(kind.get_name());
         }
@@ -106,7 +122,7 @@ impl Nuisance {
     /// How many do it at once.
     fn count(&self, kind: NoiseKind) -> usize {
         let count = match kind {
-            NoiseKind::Requests => ASKERS,
+            NoiseKind::Requests | NoiseKind::Events | NoiseKind::Alerts => ASKERS,
             NoiseKind::Texts => COSTLY_ASKERS,
             NoiseKind::Drips => DRIPPING_UPLOADS,
             NoiseKind::Silence => IDLE_CONNECTIONS,
@@ -133,6 +149,7 @@ impl Nuisance {
             },
             clock: Clock::new(TimeZone::system()),
             app: self.app,
+            intake_token: self.intake_token,
             orders: AtomicU64::new(0),
         };
         let trouble: &'static Trouble = Box::leak(Box::new(trouble));
@@ -150,11 +167,15 @@ impl Nuisance {
             for _ in 0..count {
                 match kind {
                     NoiseKind::Requests => tasks.spawn(again_and_again(|| {
-                        trouble.ask(ports, |_| "hello".to_owned())
+                        trouble.ask(ports, Watched::No, |_| "hello".to_owned())
                     })),
-                    NoiseKind::Texts => {
-                        tasks.spawn(again_and_again(|| trouble.ask(ports, costly_text)))
-                    }
+                    NoiseKind::Events => tasks.spawn(again_and_again(|| {
+                        trouble.ask(ports, Watched::Yes, |_| "hello".to_owned())
+                    })),
+                    NoiseKind::Alerts => tasks.spawn(again_and_again(|| trouble.alert())),
+                    NoiseKind::Texts => tasks.spawn(again_and_again(|| {
+                        trouble.ask(ports, Watched::No, costly_text)
+                    })),
                     NoiseKind::Uploads => tasks.spawn(again_and_again(|| trouble.upload())),
                     NoiseKind::Drips => tasks.spawn(again_and_again(|| trouble.drip())),
                     NoiseKind::Silence => tasks.spawn(again_and_again(|| trouble.say_nothing())),
@@ -180,11 +201,32 @@ fn costly_text(order: u64) -> String {
     format!("{order}{}", "好a".repeat(CHANGES / 2))
 }
 
+/// An incident that nobody has had, in Alertmanager's words.
+fn alert(order: u64) -> String {
+    let mut body = format!(
+        r#"{{"version":"4","groupKey":"g{order}","status":"firing","alerts":[{{"labels":{{"alertname":"Noise"}}}}"#
+    );
+    if order.is_multiple_of(ALERTS_FOR_A_LONG_ONE) {
+        let more = ",{}";
+        body.push_str(&more.repeat((LONG_ALERT - 1000) / more.len()));
+    }
+    body.push_str("]}");
+    body
+}
+
+/// Whether somebody is told of each step of a call.
+#[derive(Debug, Clone, Copy)]
+enum Watched {
+    No,
+    Yes,
+}
+
 struct Trouble {
     client: Client,
     credentials: ApiCredentials,
     clock: Clock,
     app: AppId,
+    intake_token: String,
     orders: AtomicU64,
 }
 
@@ -202,17 +244,39 @@ impl Trouble {
     }
 
     /// Calls, as fast as they are answered.
-    async fn ask(&self, ports: &[u16], text: impl Fn(u64) -> String) -> anyhow::Result<()> {
+    async fn ask(
+        &self,
+        ports: &[u16],
+        watched: Watched,
+        text: impl Fn(u64) -> String,
+    ) -> anyhow::Result<()> {
         let mut connection = self.client.connect().await?;
         loop {
             let order = self.next_order();
             let port = ports[usize::try_from(order)? % ports.len()];
+            let events = match watched {
+                Watched::Yes => format!(r#","callStateUrl":"http://127.0.0.1:{port}/events""#),
+                Watched::No => String::new(),
+            };
             let body = format!(
-                r#"{{"appId":"{}","to":"{NUMBERS}{order:08}","mediaTxt":"{}","respUrl":"http://127.0.0.1:{port}/"}}"#,
+                r#"{{"appId":"{}","to":"{NUMBERS}{order:08}","mediaTxt":"{}","respUrl":"http://127.0.0.1:{port}/"{events}}}"#,
                 self.app,
                 text(order)
             );
             self.place(&mut connection, body).await?;
+        }
+    }
+
+    /// Alerts as fast as they are answered.
+    async fn alert(&self) -> anyhow::Result<()> {
+        let mut connection = self.client.connect().await?;
+        let path = format!("/intake/{INTAKE}");
+        let bearer = format!("Bearer {}", self.intake_token);
+        loop {
+            let headers = [("authorization", bearer.as_str())];
+            let body = alert(self.next_order());
+            let answer = connection.exchange("POST", &path, &headers, body).await?;
+            answer.into_body().collect().await?;
         }
     }
 
@@ -278,6 +342,9 @@ mod tests {
     fn it_has_numbers_of_its_own_and_texts_that_are_never_the_same() {
         assert!(script("13800000003").is_none());
         assert_eq!(script("13900000003"), Some(Script::never_answer()));
+        assert_ne!(alert(1), alert(2));
+        assert!(alert(1).len() < 200);
+        assert!((LONG_ALERT / 2..LONG_ALERT).contains(&alert(ALERTS_FOR_A_LONG_ONE).len()));
         assert_ne!(costly_text(1), costly_text(2));
         assert_eq!(costly_text(1).chars().count(), 1 + CHANGES);
     }

@@ -74,7 +74,7 @@ pub fn table(options: &NeighboursOptions, machine: &Machine, rows: &[NeighboursR
     let mut text = format!(
         "{}, Clarion {}. {machine}.\n\nA quiet account places {} calls, {} a second, every tenth with a new text. *Noisy*: another account, within the limits that an account has by default, \
          does its worst from a process of its own: requests as fast as they are answered, texts that change their language 400 times, uploads of a megabyte and uploads that \
-         drip, 200 receivers that never answer, numbers that ring for ever or fail, wrong signatures, silent connections. *Control*: a program that has nothing to do with Clarion \
+         drip, 200 receivers that never answer, numbers that ring for ever or fail, wrong signatures, alerts of incidents without end and of 4 MB, events of calls, silent connections. *Control*: a program that has nothing to do with Clarion \
          uses as much processor as the noise did. {} rounds of both in alternating order, each on a database and a server of its own. Medians of the rounds in ms; the ratio is \
          the median of noisy/control of each round, with the interval of the sign test (95 % or more). The bar is {BAR}.\n\n",
         Clock::new(TimeZone::system()).wall().date(),

@@ -22,7 +22,7 @@ const LARGEST_RESERVE: u64 = 16 << 20;
 pub enum RoomFor {
     /// A call is accepted.
     Calls,
-    /// An audio file is added, or a prompt is kept.
+    /// An audio file is added, a prompt is kept, or a bill is filtered.
     Files,
 }
 
@@ -44,6 +44,15 @@ impl DiskRoom {
             floor: config.min_free_bytes,
             calls: calls.map(|folder| WatchedDisk::of("the database", folder)),
             files: WatchedDisk::of("audio_files.folder", config.audio_files.folder.clone()),
+        }
+    }
+
+    /// Of a folder that holds no calls.
+    pub fn for_files(config: &Config, name: &'static str, folder: PathBuf) -> Self {
+        Self {
+            floor: config.min_free_bytes,
+            calls: None,
+            files: WatchedDisk::of(name, folder),
         }
     }
 
@@ -250,5 +259,46 @@ mod tests {
             };
             assert!(room.check(RoomFor::Calls).is_ok());
         }
+    }
+
+    /// What is written of the log, by this thread.
+    #[derive(Debug, Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_one_line_of_the_log_and_a_free_one_another() {
+        let free = Arc::new(AtomicU64::new(0));
+        let seen = Arc::clone(&free);
+        let disk = watched(move || Ok(seen.load(Ordering::Relaxed)));
+        let written = Written::default();
+        let writer = written.clone();
+        let log = tracing_subscriber::fmt()
+            .with_writer(move || writer.clone())
+            .finish();
+        let began = Instant::now();
+        tracing::subscriber::with_default(log, || {
+            for (second, bytes) in [(0, 0), (100, 500), (200, 0)] {
+                free.store(bytes, Ordering::Relaxed);
+                for refused in 0..1000 {
+                    let passed = Duration::from_secs(second) + Duration::from_millis(refused * 90);
+                    disk.has(100, began + passed);
+                }
+            }
+        });
+        let log = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        let lines = |word: &str| log.lines().filter(|line| line.contains(word)).count();
+        assert_eq!(lines("nearly full"), 2, "{log}");
+        assert_eq!(lines("room on the disk again"), 1, "{log}");
     }
 }

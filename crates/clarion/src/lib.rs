@@ -12,6 +12,7 @@ pub mod check;
 pub mod claim_holds;
 pub mod cli;
 pub mod client;
+mod client_network;
 pub mod clock;
 pub mod config;
 pub mod console;

@@ -21,6 +21,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use self::arrival::IncomingAlert;
 use super::Api;
 use crate::domain::status_code::StatusCode;
+use crate::fair_places::FairPlaces;
 
 pub use self::forgetting::keep_forgetting;
 pub use self::notice::{AlertCaller, WantedAlert};
@@ -29,6 +30,11 @@ pub const ROUTE: &str = "/intake/{name}";
 pub const CALL_ROUTE: &str = "/api/v2/calls/tts";
 /// The same, with a voice of SMSEagle's that nobody has here.
 pub const VOICE_CALL_ROUTE: &str = "/api/v2/calls/tts_advanced";
+
+/// Places for long alerts.
+pub fn places() -> FairPlaces {
+    FairPlaces::new(arrival::LONG_ALERTS, arrival::LONG_ALERTS_OF_ACCOUNT)
+}
 
 /// A tool takes any answer but 5xx for an alert that has arrived: one whose request ended in a panic comes again.
 pub fn routes() -> Router<Arc<Api>> {

@@ -24,8 +24,8 @@ use crate::domain::status_code::{Refusal, StatusCode};
 /// the same `sig` legitimately arrives many times, and remembering it cannot detect a replay.
 const WINDOW: SignedDuration = SignedDuration::from_hours(24);
 
-/// A wrong sig and an unknown account are answered after this time, whatever was looked up: the timer's steps are coarser than the difference.
-const SAME_TIME: Duration = Duration::from_millis(2);
+/// A wrong sig and an unknown account, a wrong token and an unknown intake are answered after this time, whatever was looked up: the timer's steps are coarser than the difference.
+pub const SAME_TIME: Duration = Duration::from_millis(2);
 
 /// Replaces the token of an account that does not exist, so that both cases take the same work.
 const NOBODY: &str = "00000000000000000000000000000000";

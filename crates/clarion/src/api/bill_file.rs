@@ -134,14 +134,14 @@ fn head(file: &BillFile, tag: &str) -> response::Builder {
         .header(CACHE_CONTROL, "private, no-store")
 }
 
-enum Wanted {
+pub(super) enum Wanted {
     Whole,
     Part(Range<u64>),
     Nowhere,
 }
 
 /// Reads one range of bytes (RFC 9110, 14.2). Several ranges, an unreadable range or a range of another file mean the whole file.
-fn wanted_range(headers: &HeaderMap, tag: &str, length: u64) -> Wanted {
+pub(super) fn wanted_range(headers: &HeaderMap, tag: &str, length: u64) -> Wanted {
     let other = text(headers, &IF_RANGE).is_some_and(|wanted| wanted != tag);
     let range = text(headers, &RANGE).and_then(|text| text.strip_prefix("bytes="));
     let Some((first, last)) = range
@@ -176,7 +176,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-fn accepts_gzip(headers: &HeaderMap) -> bool {
+pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = text(headers, &ACCEPT_ENCODING).unwrap_or_default();
     accepted.split(',').any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));

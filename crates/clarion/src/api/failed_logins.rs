@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use moka::sync::Cache;
 
 use super::request::REFUSAL_PAUSE;
+use crate::client_network::network_of;
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::domain::token_bucket::TokenBucket;
 
@@ -25,7 +26,7 @@ pub struct FailedLogins {
     of_address: Cache<IpAddr, Arc<Mutex<AddressFailures>>>,
 }
 
-/// What one address may still have in this second.
+/// What one address, or network of IPv6, may still have in this second.
 #[derive(Debug)]
 struct AddressFailures {
     lines: TokenBucket,
@@ -76,7 +77,7 @@ impl FailedLogins {
     }
 
     fn address(&self, from: IpAddr, now: Instant) -> Arc<Mutex<AddressFailures>> {
-        self.of_address.get_with(from, || {
+        self.of_address.get_with(network_of(from), || {
             Arc::new(Mutex::new(AddressFailures {
                 lines: TokenBucket::new(LINES_OF_ADDRESS, now),
                 answers: TokenBucket::new(ANSWERS_OF_ADDRESS, now),
@@ -115,5 +116,11 @@ mod tests {
         let other = "203.0.113.2".parse().unwrap();
         assert_eq!(failures.pause(other, now), Duration::ZERO);
         assert_eq!(failures.pause(flood, now + REFUSAL_PAUSE), Duration::ZERO);
+        // Whoever has one address of IPv6 has all of its network.
+        let own = |host: u32| format!("2001:db8::{host:x}").parse().unwrap();
+        let at_once = (0..10_000).filter(|host| failures.pause(own(*host), now).is_zero());
+        assert_eq!(at_once.count(), ANSWERS_OF_ADDRESS as usize);
+        let next_door = "2001:db8:0:1::1".parse().unwrap();
+        assert_eq!(failures.pause(next_door, now), Duration::ZERO);
     }
 }

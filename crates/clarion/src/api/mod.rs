@@ -42,6 +42,7 @@ mod bill_records;
 mod call_cancel;
 mod call_result;
 mod directory;
+pub mod dissect;
 mod event_fields;
 mod failed_logins;
 mod health;
@@ -89,6 +90,7 @@ pub struct Admission {
     limiter: Limiter,
     /// Limits the uploads at once, because each may take as much memory as it is long.
     uploads: FairPlaces,
+    long_alerts: FairPlaces,
     failures: FailedLogins,
     admitted_point: PanicPoint,
 }
@@ -103,6 +105,7 @@ impl Admission {
                 config.audio_files.uploads_at_once,
                 config.audio_files.uploads_per_account,
             ),
+            long_alerts: alerts::places(),
             failures: FailedLogins::default(),
         }
     }

@@ -246,7 +246,11 @@ pub const OPERATIONS: &[Operation] = &[
             ),
             (
                 StatusCode::TooManyRequests,
-                "too many different keywords have been asked for with one bill",
+                "too many different keywords have been asked for with one bill, or their files are too long together",
+            ),
+            (
+                StatusCode::NoRoom,
+                "there is no room on the disk for a file of these keywords: ask again later",
             ),
         ]],
     },

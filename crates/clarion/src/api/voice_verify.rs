@@ -62,7 +62,7 @@ pub async fn create(State(api): State<Arc<Api>>, request: Authenticated) -> Resp
     placing::place(&api, &request, &FORM, read).await
 }
 
-fn read(fields: &Fields, account: &Account, config: &Config) -> Result<WantedCall, Refusal> {
+pub fn read(fields: &Fields, account: &Account, config: &Config) -> Result<WantedCall, Refusal> {
     let common = CommonFields::read(fields, account, config)?;
     let files = |field: &'static str| {
         let text = fields.text(field)?.unwrap_or_default();

@@ -100,7 +100,8 @@ fn refused(line: usize, field: &'static str, rule: impl Into<String>) -> ImportE
 
 type Read = (usize, Result<Record, Fault>);
 
-fn read(text: &str, zone: &TimeZone) -> Vec<Read> {
+/// The records of a file, each with its line.
+pub fn read(text: &str, zone: &TimeZone) -> Vec<Read> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim_start().starts_with('{') {
         let lines = text.lines().enumerate();

@@ -13,10 +13,10 @@ mod write;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{anyhow, ensure};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -26,14 +26,17 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
 use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
+use thiserror::Error;
+use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::config::{BillsConfig, Config};
+use crate::disk_room::{DiskRoom, RoomFor};
 use crate::domain::account::{AccountSid, AppId};
 use crate::domain::bill::keywords::Keywords;
 use crate::domain::bill::{BillFile, BillOf, calendar};
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::fair_places::FairPlaces;
 use crate::private_files;
 use crate::random;
 use crate::store::Store;
@@ -41,8 +44,11 @@ use crate::store::bills::BillToken;
 
 /// How long a request waits for a file that does not exist yet. After that the file is still made, for the next request.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Number of files that are made at once: each reads a whole day.
+/// Number of files that are made at once, of all and of one account: each reads a whole day.
 const AT_ONCE: usize = 2;
+const AT_ONCE_OF_ACCOUNT: usize = 1;
+/// How long a file waits for its place: all that others may ask for is made in this time.
+const PLACE_TIME: Duration = Duration::from_secs(12 * 3600);
 /// Number of files of which it is remembered that they are right.
 const CHECKED: u64 = 10_000;
 
@@ -61,11 +67,13 @@ pub struct Billing {
     clock: Clock,
     settings: BillsConfig,
     turns: Mutex<HashMap<(BillOf, String), Turn>>,
-    places: Semaphore,
+    places: FairPlaces,
+    /// Of the disk of the folder.
+    disk: DiskRoom,
     /// Files whose hash was found right: where, and what the file system said of them then.
     checked: Cache<String, String>,
-    /// Files are checked and made again one at a time.
-    repairs: tokio::sync::Mutex<()>,
+    /// Of the files that are checked and made again.
+    repairs: Mutex<HashMap<String, Turn>>,
 }
 
 /// A file that a client may have, and the token for it.
@@ -74,6 +82,11 @@ pub struct Granted {
     pub file: BillFile,
     pub token: String,
 }
+
+/// Why a filtered file is not made.
+#[derive(Debug, Error)]
+#[error("{0}")]
+struct NoSpace(Refusal);
 
 impl Billing {
     pub fn open(config: &Config, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<Self> {
@@ -90,9 +103,10 @@ impl Billing {
             clock,
             settings: config.bills.clone(),
             turns: Mutex::default(),
-            places: Semaphore::new(AT_ONCE),
+            places: FairPlaces::new(AT_ONCE, AT_ONCE_OF_ACCOUNT),
+            disk: DiskRoom::for_files(config, "bills.folder", config.bills.folder.clone()),
             checked: Cache::new(CHECKED),
-            repairs: tokio::sync::Mutex::default(),
+            repairs: Mutex::default(),
         })
     }
 
@@ -152,7 +166,10 @@ impl Billing {
         // A filtered file may expire after it was found and before it is granted. It is then made anew.
         for _ in 0..3 {
             let file = self.file(&of, keywords.as_ref()).await;
-            let file = file.map_err(|error| failed(&error))?;
+            let file = file.map_err(|error| match error.downcast::<NoSpace>() {
+                Ok(NoSpace(refusal)) => refusal,
+                Err(error) => failed(&error),
+            })?;
             if let Some(token) = self.grant(&file).await.map_err(|error| failed(&error))? {
                 return Ok(Granted { file, token });
             }
@@ -213,7 +230,13 @@ impl Billing {
         if let Some(file) = self.there(of, words).await? {
             return Ok(file);
         }
-        let _place = self.places.acquire().await?;
+        // The file of a whole bill, which is made once, does not wait for all that its account asks for beside it.
+        let whose = match keywords {
+            Some(_) => of.account.as_str(),
+            None => of.app.as_str(),
+        };
+        let place = self.places.take(whose, Instant::now() + PLACE_TIME).await;
+        let _place = place.map_err(|_| anyhow!("there was no place to make a bill"))?;
         self.make(of, keywords).await
     }
 
@@ -234,6 +257,9 @@ impl Billing {
         let words = keywords.map_or("", Keywords::as_str);
         let id = random::id();
         let known = self.store.bill_file(of, words).await?;
+        if known.is_none() && keywords.is_some() {
+            self.check_space(of).await?;
+        }
         let object = match (&known, keywords) {
             (Some(known), _) => known.object.clone(),
             (None, None) => format!("{}/{}.csv", of.day, of.app),
@@ -262,6 +288,23 @@ impl Billing {
         Ok(recorded)
     }
 
+    /// Whether one more filtered file of an account may take room. They are made one after the other, so that none is left out of the count.
+    async fn check_space(&self, of: &BillOf) -> anyhow::Result<()> {
+        self.disk.check(RoomFor::Files).map_err(NoSpace)?;
+        let Some(limit) = self.settings.filtered_bytes else {
+            return Ok(());
+        };
+        let files = self.store.bill_files(of.day).await?;
+        let own = files.iter().filter(|file| file.of.account == of.account);
+        let filtered = own.filter(|file| !file.keywords.is_empty());
+        if filtered.map(|file| file.bytes).sum::<u64>() >= limit {
+            let problem =
+                "keywords: the files of this account for other conditions are too long together";
+            return Err(NoSpace(Refusal::new(StatusCode::TooManyRequests, problem)).into());
+        }
+        Ok(())
+    }
+
     /// Returns the turn of a file. The first request makes the file; the others wait and find it.
     fn turn(&self, of: &BillOf, words: &str) -> Turn {
         let key = (of.clone(), words.to_owned());
@@ -282,6 +325,13 @@ impl Billing {
             .expect("nobody panics while holding the list");
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         turns
+    }
+
+    /// Whoever reads a file waits for nobody who reads another one.
+    fn repair_turn(&self, file: &BillFile) -> Turn {
+        let mut turns = self.repairs.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(file.object.clone()).or_default())
     }
 
     /// Reads the bytes of a file, or some of them. If the file is missing, as on a node with a folder of its own, or is not what was recorded, it is
@@ -314,7 +364,12 @@ impl Billing {
 
     /// Checks the file by its hash, and makes it again if it is missing or another.
     async fn repair(&self, file: &BillFile) -> anyhow::Result<()> {
-        let _turn = self.repairs.lock().await;
+        let turn = self.repair_turn(file);
+        let _turn = turn.lock().await;
+        // Somebody else may have found it right meanwhile.
+        if self.was_checked(file).await? {
+            return Ok(());
+        }
         if !self.is_as_recorded(file).await? {
             let keywords = Keywords::parse(&file.keywords)
                 .map_err(|refusal| anyhow::anyhow!(refusal.message))?;

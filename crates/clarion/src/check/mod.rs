@@ -50,6 +50,7 @@ pub async fn examine(config: &Arc<Config>, file: Option<&Path>, tell: Telling<'_
         "can be read, and holds together",
     )]);
     tell(privacy::settings(config, file).into_iter().collect());
+    tell(privacy::named_places(config));
     tell(doors::parts(config));
     let serving = doors::serving_process(config, database);
     tell(doors::server(config, serving));

@@ -1,4 +1,5 @@
-//! Checks what other users of the machine can read: the data folder, and secrets in the settings.
+//! Checks what other users of the machine can read: the data folder, the folders of recordings, and secrets in the settings and in files of their own. And that nobody else
+//! can change the library that the natural voice loads.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -6,6 +7,9 @@ use std::path::Path;
 use super::finding::Finding;
 use crate::config::Config;
 use crate::private_files::EVERYBODY;
+
+/// Of everybody.
+const WRITE: u32 = 0o002;
 
 /// Checks that others can neither read a folder, which holds tokens, numbers, prompts and bills, nor write to it.
 pub fn folder(what: &str, folder: &Path) -> Option<Finding> {
@@ -34,6 +38,49 @@ pub fn settings(config: &Config, file: Option<&Path>) -> Option<Finding> {
             "every user of this machine can read the secrets in {place} ({held}; mode {mode:o})"
         ),
         format!("chmod 640 {place}, or put them into files of their own (password_file, passfile)"),
+    ))
+}
+
+/// Checks the files of secrets that the settings name, and the folders with sound that may hold spoken codes.
+pub fn named_places(config: &Config) -> Vec<Finding> {
+    let secret = |(what, file): (String, &Path)| {
+        let mode = open_to_everybody(file)?;
+        let place = file.display();
+        Some(Finding::problem(
+            "privacy",
+            format!(
+                "every user of this machine can read the secret in {place} ({what}; mode {mode:o})"
+            ),
+            format!("chmod 600 {place}"),
+        ))
+    };
+    let secrets = config.secret_files().into_iter().filter_map(secret);
+    let recordings = config.trunks.iter().filter_map(|trunk| {
+        let record = trunk.loopback.as_ref()?.record.as_deref()?;
+        folder(&format!("record of trunk {}", trunk.name()), record)
+    });
+    let natural = changeable(&config.speech.natural_folder);
+    secrets.chain(recordings).chain(natural).collect()
+}
+
+/// A shared library of this folder is loaded: whoever can write to it, or to a file of it, can do what the server can.
+fn changeable(natural_folder: &Path) -> Option<Finding> {
+    let files = std::fs::read_dir(natural_folder).into_iter().flatten();
+    let files = files.flatten().map(|file| file.path());
+    let mut places = std::iter::once(natural_folder.to_owned()).chain(files);
+    let (place, mode) = places.find_map(|place| {
+        let mode = open_to_everybody(&place)?;
+        (mode & WRITE != 0).then_some((place, mode))
+    })?;
+    let place = place.display();
+    Some(Finding::problem(
+        "privacy",
+        format!(
+            "speech.natural_folder: every user of this machine can change {place}, and what it holds is executed (mode {mode:o})"
+        ),
+        format!(
+            "chmod o-w {place}, and see that nobody has changed it (clarion voice install natural)"
+        ),
     ))
 }
 

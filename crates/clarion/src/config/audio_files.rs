@@ -67,19 +67,15 @@ impl AudioFilesConfig {
             least_rate: LeastRate::read(section)?,
             max_files: section.number("max_files", 0..=usize::MAX)?,
             quota: AudioQuota {
-                app_bytes: megabytes(section, "max_app_mb")?,
-                account_bytes: megabytes(section, "max_account_mb")?,
-                uploads_per_hour: some(section.number("uploads_per_hour", 0..=LONGEST)?),
+                app_bytes: section.megabytes("max_app_mb")?,
+                account_bytes: section.megabytes("max_account_mb")?,
+                uploads_per_hour: some_number(section.number("uploads_per_hour", 0..=LONGEST)?),
             },
         })
     }
 }
 
-fn megabytes(section: &mut Section, key: &'static str) -> Result<Option<u64>, Mistake> {
-    Ok(some(u64::from(section.number(key, 0..=u32::MAX)?) << 20))
-}
-
 /// Zero is no limit.
-fn some<T: Default + PartialEq>(number: T) -> Option<T> {
-    Some(number).filter(|number| *number != T::default())
+fn some_number(number: u32) -> Option<u32> {
+    Some(number).filter(|number| *number > 0)
 }

@@ -18,6 +18,8 @@ pub struct BillsConfig {
     pub token_life: Duration,
     pub bill_json_key: BillJsonKey,
     pub max_filtered_files: usize,
+    /// How much disk the filtered files of one account for one day may take. `None`: as much as they want.
+    pub filtered_bytes: Option<u64>,
 }
 
 impl BillsConfig {
@@ -34,6 +36,7 @@ impl BillsConfig {
                 key.map_err(|_: String| format!("`{text}` is neither downurl nor downUrl"))
             })?,
             max_filtered_files: section.number("max_filtered_files", 0..=usize::MAX)?,
+            filtered_bytes: section.megabytes("max_filtered_mb")?,
         })
     }
 }

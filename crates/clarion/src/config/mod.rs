@@ -159,6 +159,25 @@ impl Config {
         secrets
     }
 
+    /// The files of secrets that the settings name, and what they are to whoever has named them.
+    pub fn secret_files(&self) -> Vec<(String, &Path)> {
+        let passwords = self
+            .trunks
+            .iter()
+            .filter_map(|trunk| match &trunk.password_place {
+                PasswordPlace::File(file) => Some((
+                    format!("password_file of trunk {}", trunk.name()),
+                    file.as_path(),
+                )),
+                PasswordPlace::Settings | PasswordPlace::Nowhere => None,
+            });
+        let keys = self.voices.iter().filter_map(|voice| {
+            let file = voice.kind.key_file()?;
+            Some((format!("key_file of voice {}", voice.name), file))
+        });
+        passwords.chain(keys).collect()
+    }
+
     /// Lays a file's text and variables, both already read, over the defaults.
     pub fn from_parts(file: &str, environment: &[(String, String)]) -> Result<Self, ConfigError> {
         read(None, file, environment)

@@ -146,6 +146,12 @@ impl Section {
         Ok(Some(time).filter(|time| !time.is_zero()))
     }
 
+    /// In bytes. Zero is no limit.
+    pub fn megabytes(&mut self, key: &str) -> Result<Option<u64>, Mistake> {
+        let megabytes: u32 = self.number(key, 0..=u32::MAX)?;
+        Ok(Some(u64::from(megabytes) << 20).filter(|bytes| *bytes > 0))
+    }
+
     pub fn milliseconds(&mut self, key: &str, limit: u32) -> Result<Duration, Mistake> {
         let milliseconds = self.number(key, 0..=limit)?;
         Ok(Duration::from_millis(milliseconds.into()))

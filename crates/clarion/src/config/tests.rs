@@ -761,3 +761,16 @@ fn the_numbers_of_china_are_those_that_the_default_settings_list() {
     assert_eq!(written.service_numbers, known.service_numbers);
     assert!(!known.service_numbers.is_empty());
 }
+
+#[test]
+fn considerate_caps_are_one_a_minute_five_an_hour_and_twenty_a_day() {
+    let caps = |settings: &str| {
+        let config = Config::from_parts(&format!("[dispatch]\n{settings}"), &[]).unwrap();
+        let caps = config.dispatch.callee_caps;
+        (caps.per_minute, caps.per_hour, caps.per_day)
+    };
+    assert_eq!(caps(""), (0, 0, 0));
+    assert_eq!(caps("callee_caps = \"considerate\""), (1, 5, 20));
+    let own = "callee_caps = \"considerate\"\ncallee_per_hour = 7";
+    assert_eq!(caps(own), (1, 7, 20));
+}

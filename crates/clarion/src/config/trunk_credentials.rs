@@ -1,17 +1,21 @@
 //! Who we are to a trunk, and where the password for it comes from.
 
+use std::path::PathBuf;
+
 use phone::signalling::SipCredentials;
 
 use super::section::{Mistake, Section};
 use super::values::secret_in;
 
 /// Where a password stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PasswordPlace {
     /// In the settings: whoever can read them knows it.
     Settings,
-    /// In a file of its own, or there is none.
-    Elsewhere,
+    /// In a file of its own.
+    File(PathBuf),
+    /// There is none.
+    Nowhere,
 }
 
 pub(super) fn credentials(
@@ -36,10 +40,10 @@ pub(super) fn password(section: &mut Section) -> Result<(String, PasswordPlace),
             Err(section.mistake("password_file", rule))
         }
         Some(file) => match secret_in(&file) {
-            Ok(password) => Ok((password, PasswordPlace::Elsewhere)),
+            Ok(password) => Ok((password, PasswordPlace::File(file))),
             Err(rule) => Err(section.mistake("password_file", rule)),
         },
-        None if written.is_empty() => Ok((written, PasswordPlace::Elsewhere)),
+        None if written.is_empty() => Ok((written, PasswordPlace::Nowhere)),
         None => Ok((written, PasswordPlace::Settings)),
     }
 }

@@ -1,6 +1,6 @@
 //! `[[voice]]`: who may speak a text besides the embedded voice, in the order in which they are tried.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sound::speech::{EMBEDDED, TextForm, VoiceLanguages, VoiceLimits};
@@ -88,6 +88,14 @@ impl VoiceKind {
     /// Whether it comes with us: then nothing of what it is given leaves this machine.
     pub fn is_own(&self) -> bool {
         matches!(self, Self::Espeak { .. } | Self::Natural { .. })
+    }
+
+    /// Where the key is that its server wants.
+    pub fn key_file(&self) -> Option<&Path> {
+        match self {
+            Self::Json(server) | Self::OpenAi { server, .. } => server.key_file.as_deref(),
+            Self::Espeak { .. } | Self::Command { .. } | Self::Natural { .. } => None,
+        }
     }
 
     /// Whether what it is given leaves this machine.

@@ -189,9 +189,9 @@ pub async fn download(console: Arc<Console>, visit: Arc<Visit>) -> Result<Respon
         .parse()
         .map_err(|_| Refused::NotFound)?;
     let name = format!("attachment; filename=\"{app}-{day}.csv\"");
+    let place = console.export_place(&visit).await?;
     let stream = console.management.export_bill(day, app, BillFormat::Csv);
-    let place = Arc::clone(&console.exports).try_acquire_owned();
-    let begun = Some((stream.await?, place.map_err(|_| Refused::Busy)?));
+    let begun = Some((stream.await?, place));
     let lines = stream::unfold(begun, async |bill| {
         let (mut bill, place) = bill?;
         match bill.next().await {

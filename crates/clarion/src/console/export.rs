@@ -7,7 +7,6 @@ use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::Console;
 use super::calls::WantedCalls;
@@ -19,6 +18,7 @@ use crate::domain::bill::csv;
 use crate::domain::call::CallSid;
 use crate::domain::call_record::CallFilter;
 use crate::domain::outcome::Outcome;
+use crate::fair_places::FairPlace;
 use crate::management::ManagementError;
 
 /// Calls that are read at once.
@@ -47,18 +47,18 @@ struct Export {
     /// The next page; `None` at the end.
     next: Option<CallFilter>,
     is_first: bool,
-    _place: OwnedSemaphorePermit,
+    _place: FairPlace,
 }
 
-pub fn download(console: Arc<Console>, visit: &Visit) -> Result<Response, Refused> {
-    let wanted = WantedCalls::of(&console, visit);
+pub async fn download(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    let wanted = WantedCalls::of(&console, &visit);
     let filter = wanted.filter(PAGE).ok_or(Refused::BadForm)?;
-    let place = Arc::clone(&console.exports).try_acquire_owned();
+    let place = console.export_place(&visit).await?;
     let export = Export {
         console,
         next: Some(filter),
         is_first: true,
-        _place: place.map_err(|_| Refused::Busy)?,
+        _place: place,
     };
     let pages = stream::unfold(export, |mut export| async move {
         let page = export.page().await?;

@@ -48,6 +48,7 @@ impl PageLanguage {
         found.unwrap_or(Self::English)
     }
 
+    #[must_use]
     pub fn other(self) -> Self {
         match self {
             Self::English => Self::Chinese,

@@ -1,19 +1,24 @@
-//! Who has given too many wrong passwords waits: a name, and an address. What is remembered is bounded, and is forgotten when the server starts anew.
+//! Who has given too many wrong passwords waits: a name at one network, and an address. A name alone waits after many more, so that a stranger does not keep an operator
+//! out who signs in from elsewhere. What is remembered is bounded, and is forgotten when the server starts anew.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use moka::sync::Cache;
 
+use crate::client_network::network_of;
 use crate::config::ConsoleConfig;
 
 /// Names, and addresses, that are remembered.
 const REMEMBERED: u64 = 10_000;
+/// A name has so many times the failures of one network, from all of them.
+const NETWORKS_OF_NAME: u32 = 10;
 
 #[derive(Debug)]
 pub struct Lockout {
     names: Failures,
+    names_at_networks: Failures,
     addresses: Failures,
 }
 
@@ -21,30 +26,33 @@ impl Lockout {
     pub fn new(config: &ConsoleConfig) -> Self {
         let time = config.lock_time;
         Self {
-            names: Failures::new(config.failures_of_name, time),
+            names: Failures::new(config.failures_of_name * NETWORKS_OF_NAME, time),
+            names_at_networks: Failures::new(config.failures_of_name, time),
             addresses: Failures::new(config.failures_of_address, time),
         }
     }
 
     /// Counts a try as a failure before it is made, so that no number of tries at once is more than was allowed. Returns how long to wait if it must not be made.
     pub fn enter(&self, name: &str, address: IpAddr, now: Instant) -> Result<(), Duration> {
-        self.addresses.enter(&network(address), now)?;
+        let network = network_of(address).to_string();
+        self.addresses.enter(&network, now)?;
+        self.names_at_networks
+            .enter(&at_network(name, &network), now)?;
         self.names.enter(name, now)
     }
 
     /// It was the right password. The name is free again; its address has one failure less.
     pub fn succeeded(&self, name: &str, address: IpAddr) {
+        let network = network_of(address).to_string();
         self.names.forget(name);
-        self.addresses.take_back(&network(address));
+        self.names_at_networks.forget(&at_network(name, &network));
+        self.addresses.take_back(&network);
     }
 }
 
-/// One network of IPv6 is one customer of a provider.
-fn network(address: IpAddr) -> String {
-    match address {
-        IpAddr::V4(address) => address.to_string(),
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !0 << 64).to_string(),
-    }
+/// No name has a blank in it.
+fn at_network(name: &str, network: &str) -> String {
+    format!("{name} {network}")
 }
 
 #[derive(Debug)]
@@ -114,23 +122,38 @@ mod tests {
 
     fn lockout() -> Lockout {
         Lockout {
-            names: Failures::new(3, LOCKED),
+            names: Failures::new(9, LOCKED),
+            names_at_networks: Failures::new(3, LOCKED),
             addresses: Failures::new(5, LOCKED),
         }
     }
 
     #[test]
-    fn a_name_is_locked_after_its_failures_and_free_after_a_while() {
+    fn a_name_is_locked_where_it_failed_and_free_after_a_while() {
         let (lockout, now) = (lockout(), Instant::now());
         let from = |last: u8| IpAddr::from([192, 0, 2, last]);
-        for place in 0..3 {
-            assert_eq!(lockout.enter("li", from(place), now), Ok(()));
+        for _ in 0..3 {
+            assert_eq!(lockout.enter("li", from(1), now), Ok(()));
         }
         let later = now + Duration::from_secs(10);
         let wait = Duration::from_secs(890);
-        assert_eq!(lockout.enter("li", from(9), later), Err(wait));
-        assert_eq!(lockout.enter("wang", from(9), later), Ok(()));
-        assert_eq!(lockout.enter("li", from(9), now + LOCKED), Ok(()));
+        assert_eq!(lockout.enter("li", from(1), later), Err(wait));
+        assert_eq!(lockout.enter("wang", from(1), later), Ok(()));
+        assert_eq!(lockout.enter("li", from(1), later + LOCKED), Ok(()));
+    }
+
+    #[test]
+    fn a_stranger_does_not_keep_an_operator_out_who_is_elsewhere_and_many_strangers_are_bounded() {
+        let (lockout, now) = (lockout(), Instant::now());
+        let stranger = |host: u32| format!("2001:db8::{host:x}").parse().unwrap();
+        let tried = (0..1000).filter(|host| lockout.enter("li", stranger(*host), now).is_ok());
+        assert_eq!(tried.count(), 3, "one network");
+        let home = IpAddr::from([192, 0, 2, 1]);
+        assert_eq!(lockout.enter("li", home, now), Ok(()));
+        lockout.succeeded("li", home);
+        let many = (0..1000_u32).map(|host| IpAddr::from((10 << 24 | host).to_be_bytes()));
+        let tried = many.filter(|from| lockout.enter("li", *from, now).is_ok());
+        assert_eq!(tried.count(), 9, "of all networks");
     }
 
     #[test]

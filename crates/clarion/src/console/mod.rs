@@ -50,21 +50,28 @@ use std::time::Duration;
 use axum::Router;
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 
+pub use self::cookies::value as cookie_value;
 use self::events::OpenStreams;
 use self::guard::Visit;
 use self::health::Examination;
+pub use self::language::PageLanguage;
 use self::lockout::Lockout;
 use self::named::Names;
+use self::refusal::Refused;
 pub use self::routes::{ConsoleRoute, RouteAccess, routes};
 pub use self::serving::serve;
 use self::sign_in::VerifyingPlaces;
 use crate::clock::Clock;
 use crate::config::ConsoleConfig;
+use crate::domain::operator::OperatorName;
+use crate::fair_places::{FairPlace, FairPlaces};
 use crate::management::Management;
 
-/// Files that are downloaded at once: each reads all calls.
+/// Files that are downloaded at once, by all operators and by one: each reads all calls.
 const EXPORTS: usize = 2;
+const EXPORTS_OF_OPERATOR: usize = 1;
 /// Forms with files that are read at once.
 const UPLOADS: usize = 2;
 /// Sounds that are in memory at once, until they are sent: each may last for many minutes.
@@ -87,7 +94,7 @@ pub struct Console {
     lockout: Lockout,
     verifying: VerifyingPlaces,
     streams: OpenStreams,
-    exports: Arc<Semaphore>,
+    exports: FairPlaces,
     /// Forms with files, which are held in memory.
     uploads: Semaphore,
     sounds: Arc<Semaphore>,
@@ -117,7 +124,7 @@ impl Console {
             body_time: config.http.body_time,
             verifying: VerifyingPlaces::default(),
             streams: OpenStreams::default(),
-            exports: Arc::new(Semaphore::new(EXPORTS)),
+            exports: FairPlaces::new(EXPORTS, EXPORTS_OF_OPERATOR),
             uploads: Semaphore::new(UPLOADS),
             sounds: Arc::new(Semaphore::new(SOUNDS)),
             recounting: Semaphore::new(1),
@@ -130,6 +137,14 @@ impl Console {
     /// What the visitor does is noted under their name.
     fn acting(&self, visit: &Visit) -> Management {
         self.management.acting_as(visit.actor())
+    }
+
+    /// The place of a download, if the visitor has none already and one is left.
+    async fn export_place(&self, visit: &Visit) -> Result<FairPlace, Refused> {
+        let operator = visit.operator.as_ref().map(|operator| &operator.name);
+        let operator = operator.map_or("", OperatorName::as_str);
+        let place = self.exports.take(operator, Instant::now()).await;
+        place.map_err(|_| Refused::Busy)
     }
 
     /// When a sign-in of then expires, if it is used now.

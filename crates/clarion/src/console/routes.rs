@@ -62,9 +62,7 @@ pub fn routes() -> Vec<ConsoleRoute> {
             ready(now::watch(console, visit))
         }),
         get("/calls", VIEWER, calls::list),
-        get("/calls.csv", VIEWER, |console, visit| {
-            ready(export::download(console, &visit))
-        }),
+        get("/calls.csv", VIEWER, export::download),
         get("/calls/{sid}", VIEWER, call::show),
         get("/events/calls/{sid}", VIEWER, call::watch),
         post("/calls/{sid}/cancel", ADMIN, call::cancel),

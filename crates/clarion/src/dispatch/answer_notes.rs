@@ -135,7 +135,7 @@ fn written(note: &AnswerNote) -> Option<Vec<u8>> {
 }
 
 /// `None` if there is none, or only a part of one.
-fn read(room: &[u8; ROOM]) -> Option<AnswerNote> {
+pub fn read(room: &[u8]) -> Option<AnswerNote> {
     let (length, text) = room.split_first_chunk::<LENGTH>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     serde_json::from_slice(text.get(..length)?).ok()

@@ -44,7 +44,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use self::answer_notes::AnswerNotes;
+pub use self::answer_notes::{AnswerNotes, read as read_answer_note};
 use self::call_task::{CallRunner, DialTimes};
 use self::claiming::{Claimer, NodeCapacity};
 use self::clock_check::ClockCheck;

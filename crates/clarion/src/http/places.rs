@@ -2,7 +2,7 @@
 //! gives way to a new one, the oldest first. So nobody keeps others out by holding connections open.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::KnownClient;
+use crate::client_network::network_of;
 
 /// The time for a handshake and a request. A younger connection does not give way.
 const TO_INTRODUCE_ITSELF: Duration = Duration::from_secs(3);
@@ -126,17 +127,6 @@ impl ClientPlaces {
 
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Whoever has one address of IPv6 has all of its network.
-fn network_of(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => {
-            let network = address.to_bits() & !u128::from(u64::MAX);
-            Ipv6Addr::from_bits(network).into()
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::change::NotedChange;
 use super::{Management, ManagementError};
 use crate::audio_files::{AddedBy, AudioFiles};
+use crate::disk_room::{DiskRoom, RoomFor};
 use crate::domain::account::AppId;
 use crate::domain::prompt::{AddedFile, AudioFile, AudioOwner, ContentId, FileName, TEST_FILE};
 
@@ -187,6 +188,10 @@ impl Management {
         name: &str,
         bytes: Bytes,
     ) -> Result<Vec<AddedFile>, crate::domain::status_code::Refusal> {
+        match &self.server {
+            Some(server) => server.disk.check(RoomFor::Files)?,
+            None => DiskRoom::new(&self.config).check(RoomFor::Files)?,
+        }
         let (owner, now) = (owner.clone(), self.clock.now());
         let by = AddedBy::Operator;
         audio_files

@@ -39,8 +39,8 @@ pub trait IntakeBook: Send + Sync {
     async fn intake_of_token(&self, token: &IntakeToken) -> Result<Option<Intake>, StoreError>;
     /// By their names.
     async fn intakes(&self) -> Result<Vec<Intake>, StoreError>;
-    /// Opens an incident, or finds it open, and notes when it was seen.
-    async fn open_incident(&self, seen: SeenIncident) -> Result<Incident, StoreError>;
+    /// Opens an incident, or finds it open, and notes when it was seen. `None` if it is not open, and as many others of its intake are as may be.
+    async fn open_incident(&self, seen: SeenIncident) -> Result<Option<Incident>, StoreError>;
     /// Its last notice is this one now, with the fingerprints that it has; whoever has only found the notice (`is_own` false) leaves it to its owner to
     /// say what it tells of. False if that is known already, or the incident was closed meanwhile.
     async fn note_notice(&self, incident: Incident, is_own: bool) -> Result<bool, StoreError>;

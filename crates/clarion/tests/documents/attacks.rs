@@ -27,6 +27,39 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
+        "alerts of 4 MiB that drip, or that are a million empty ones",
+        "those above 64 KiB have eight places, two of an account, and a least rate; a thousand alerts are kept and the others counted, off the threads that serve",
+        &[
+            "long_alerts_of_an_account_are_taken_two_at_a_time_and_short_ones_at_once",
+            "an_alert_that_drips_is_refused_with_the_rule",
+            "of_a_million_alerts_a_thousand_are_kept_and_the_firing_ones_counted",
+            "whatever_is_no_text_is_passed_over_and_the_rest_is_read",
+            "the_servers_memory_stays_bounded_under_attack",
+        ],
+    ),
+    (
+        "an incident with every alert, and never an end",
+        "10,000 open ones of an intake, then 503; none below `min_free_mb`",
+        &[
+            "an_intake_has_ten_thousand_open_incidents_and_no_more",
+            "a_new_incident_beyond_ten_thousand_open_ones_is_refused_and_comes_again",
+            "an_alert_for_which_there_is_no_room_opens_no_incident_and_comes_again",
+        ],
+    ),
+    (
+        "a hundred filters of a long bill",
+        "one of an account is made at a time, two in all; `max_filtered_files`, `max_filtered_mb`, and room on the disk first",
+        &[
+            "there_is_an_end_to_different_keywords_that_are_asked_for_at_once",
+            "files_of_keywords_have_a_quota_of_their_account_and_want_room_on_the_disk",
+        ],
+    ),
+    (
+        "a text of a thousand clauses for the natural voice",
+        "one process writes the phonemes of a phrase, however many clauses it has",
+        &["a_text_of_a_thousand_clauses_is_written_by_one_process"],
+    ),
+    (
         "a text that changes language a thousand times",
         "at most 64 pieces and one for every 200 characters; one deadline for the whole text",
         &[
@@ -53,6 +86,14 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         &[
             "a_disk_that_is_nearly_full_refuses_files_and_calls_with_a_code",
             "files_are_refused_first_then_calls_and_both_come_back",
+        ],
+    ),
+    (
+        "prompts that fill the disk; a log that a full disk fills",
+        "no prompt is kept below twice `min_free_mb`; one line when a disk becomes full and one when it is free again",
+        &[
+            "no_prompt_is_kept_on_a_disk_below_its_floor",
+            "a_full_disk_is_one_line_of_the_log_and_a_free_one_another",
         ],
     ),
     (
@@ -189,11 +230,46 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
+        "telling accounts and intakes that exist from those that do not",
+        "the same answer after the same work, not before 2 ms",
+        &[
+            "an_unknown_account_is_answered_as_a_wrong_sig_is",
+            "an_unknown_token_is_refused_like_an_unknown_intake_and_counted",
+        ],
+    ),
+    (
+        "a network of IPv6 that asks from 10,000 of its addresses",
+        "a network /64 is one client to every limit",
+        &[
+            "a_network_of_ipv6_is_one_client_and_an_address_of_ipv4_another",
+            "beyond_fifty_a_second_an_address_waits_and_no_other_does",
+        ],
+    ),
+    (
+        "events and silences to addresses of the own network",
+        "the address policy of callbacks judges them too",
+        &["events_and_silences_go_through_the_address_policy"],
+    ),
+    (
         "another user of the machine reads prompts, or holds the lock file",
         "umask 077, private folders; `clarion check` names what is open",
         &[
             "nobody_else_reads_what_a_server_writes",
             "what_others_can_read_is_a_problem",
+            "secrets_recordings_and_a_library_that_others_can_reach_are_problems",
+        ],
+    ),
+    (
+        "another user of the machine reads tokens in a list of processes",
+        "tokens and secrets come from a file or standard input",
+        &["a_secret_comes_from_a_file_or_from_standard_input"],
+    ),
+    (
+        "one callee called again and again",
+        "`dispatch.callee_caps = \"considerate\"`: 1 a minute, 5 an hour, 20 a day",
+        &[
+            "considerate_caps_are_one_a_minute_five_an_hour_and_twenty_a_day",
+            "a_callee_who_has_had_the_calls_of_the_day_is_not_called_again",
         ],
     ),
     (
@@ -207,7 +283,7 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
     (
         "an empty `--allow-ips`, which opened the account",
         "refused: whoever wants that writes `none`",
-        &["mistakes_are_named"],
+        &["an_empty_list_of_addresses_does_not_open_an_account"],
     ),
     (
         "a change by an operator that nobody remembers",
@@ -227,16 +303,17 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         "a `'` before each, which can be undone exactly",
         &[
             "a_spreadsheet_gets_no_formula_and_python_reads_the_original_values",
-            "what_is_written_reads_back",
+            "csv.rs::what_is_written_reads_back",
         ],
     ),
     (
         "guessing passwords of the console, one after the other or at once",
-        "five for a name and twenty of an address, counted before they are verified; two are verified at a time; an unknown name is answered alike",
+        "five for a name at one network and twenty of an address, counted before they are verified; two are verified at a time; an unknown name is answered alike",
         &[
             "a_name_is_locked_out_whatever_password_comes_then",
             "an_address_is_locked_out_and_let_in_again_after_a_while",
             "whoever_signs_in_is_not_locked_out_by_it",
+            "a_stranger_does_not_keep_an_operator_out_who_is_elsewhere_and_many_strangers_are_bounded",
         ],
     ),
     (
@@ -261,16 +338,15 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
 
 #[test]
 fn the_table_of_attacks_names_tests_that_exist() {
-    let mut sources = String::new();
+    let mut sources = Vec::new();
     for folder in ["crates", "bench"] {
         read_all(&root().join(folder), &mut sources);
     }
     let mut table = "| what was tried | what holds it off | test |\n|---|---|---|\n".to_owned();
     for (tried, bound, tests) in ATTACKS {
         for test in *tests {
-            // A scenario of a contract is named once more, in its list.
-            let exists = sources.contains(&format!("fn {test}("));
-            assert!(exists, "there is no test {test}");
+            let files = files_of(test, &sources);
+            assert_eq!(files.len(), 1, "{test} is a test of one file: {files:?}");
         }
         let tests: Vec<_> = tests.iter().map(|test| format!("`{test}`")).collect();
         writeln!(table, "| {tried} | {bound} | {} |", tests.join(", ")).unwrap();
@@ -278,13 +354,67 @@ fn the_table_of_attacks_names_tests_that_exist() {
     check("docs/security.md", "attacks", &table);
 }
 
-fn read_all(folder: &Path, sources: &mut String) {
+/// Where there is such a test. One whose name stands in several files is written with its own: `file.rs::name`.
+fn files_of<'a>(test: &str, sources: &'a [(String, String)]) -> Vec<&'a str> {
+    let (file, name) = match test.split_once("::") {
+        Some((file, name)) => (format!("/{file}"), name),
+        None => (String::new(), test),
+    };
+    let of_file = sources.iter().filter(|(path, _)| path.ends_with(&file));
+    let having = of_file.filter(|(_, source)| is_test(name, source));
+    having.map(|(path, _)| path.as_str()).collect()
+}
+
+/// A function with the attribute of a test, or a scenario that a contract lists.
+fn is_test(name: &str, source: &str) -> bool {
+    let function = format!("fn {name}(");
+    let Some(at) = source.find(&function) else {
+        return false;
+    };
+    let mut before = source[..at].rsplit('\n');
+    let own = before.next().unwrap_or_default().trim();
+    let is_plain = matches!(own, "" | "async" | "pub" | "pub async");
+    let attributes = before
+        .map(str::trim)
+        .take_while(|line| line.starts_with('#'));
+    let has_attribute = attributes
+        .into_iter()
+        .any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"));
+    let listed = source
+        .split_once("contract! {")
+        .and_then(|(_, rest)| rest.split_once('}'));
+    let is_listed = listed.is_some_and(|(list, _)| {
+        let mut names = list.split(',').map(str::trim);
+        names.any(|listed| listed == name)
+    });
+    is_plain && (has_attribute || is_listed)
+}
+
+#[test]
+fn a_test_is_told_from_what_only_has_its_name() {
+    let source = "contract! {\n    a_listed_one,\n}\n#[test]\nfn a_test() {}\n\n#[tokio::test(flavor = \"x\")]\n#[ignore]\nasync fn another() {}\n\nfn a_helper() {}\nasync fn a_listed_one(database: Database) {}\n";
+    for (name, wanted) in [
+        ("a_test", true),
+        ("another", true),
+        ("a_listed_one", true),
+        ("a_helper", false),
+        ("nothing", false),
+    ] {
+        assert_eq!(is_test(name, source), wanted, "{name}");
+    }
+    let sources = ["x/a.rs", "x/b.rs"].map(|path| (path.to_owned(), source.to_owned()));
+    assert_eq!(files_of("a_test", &sources).len(), 2);
+    assert_eq!(files_of("b.rs::a_test", &sources), ["x/b.rs"]);
+}
+
+fn read_all(folder: &Path, sources: &mut Vec<(String, String)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             read_all(&path, sources);
         } else if path.extension().is_some_and(|kind| kind == "rs") {
-            sources.push_str(&std::fs::read_to_string(&path).unwrap());
+            let source = std::fs::read_to_string(&path).unwrap();
+            sources.push((path.display().to_string(), source));
         }
     }
 }

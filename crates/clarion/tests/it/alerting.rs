@@ -17,7 +17,7 @@ use crate::support::TestServer;
 
 /// What a request to an intake got.
 #[derive(Debug)]
-struct Told {
+pub struct Told {
     status: u16,
     body: Value,
 }
@@ -37,21 +37,21 @@ impl Told {
         self.body["incidents"][0]["result"].as_str().unwrap()
     }
 
-    fn call(&self) -> CallSid {
+    pub fn call(&self) -> CallSid {
         let call = &self.body["incidents"][0]["callSid"];
         call.as_str().unwrap().parse().unwrap()
     }
 }
 
 /// An intake, and what it takes to bring alerts to it.
-struct Intake<'a> {
+pub struct Intake<'a> {
     server: &'a TestServer,
     path: String,
     token: String,
 }
 
 impl<'a> Intake<'a> {
-    async fn add(
+    pub async fn add(
         server: &'a TestServer,
         name: &str,
         format: IntakeFormat,
@@ -76,7 +76,7 @@ impl<'a> Intake<'a> {
         Self::add(server, "shop", IntakeFormat::Json, settings).await
     }
 
-    async fn send(&self, body: &str) -> Told {
+    pub async fn send(&self, body: &str) -> Told {
         let authorization = format!("authorization: Bearer {}\r\n", self.token);
         post(self.server, &self.path, &authorization, body).await
     }

@@ -244,6 +244,42 @@ async fn there_is_an_end_to_different_keywords() {
 }
 
 #[tokio::test]
+async fn files_of_keywords_have_a_quota_of_their_account_and_want_room_on_the_disk() {
+    let settings = "[bills]\nmax_filtered_mb = 1\n";
+    let server = TestServer::start_with(settings).await;
+    server.permit_bills().await;
+    server.set_time("2026-11-15T10:00:00+08:00");
+    add_records(&*server.store, at("2026-11-15T09:00:00+08:00"), 10_000).await;
+    server.set_time(AFTER);
+    // Each of these is all of the day again: one has more than the quota, and is the last.
+    let words: Vec<_> = (0..8).map(|number| "20 ".repeat(number + 1)).collect();
+    let asking = words.iter().map(|words| server.ask_bill(words));
+    let answers = futures_util::future::join_all(asking).await;
+    let given = answers
+        .iter()
+        .filter(|answer| status_code(answer) == "000000");
+    assert_eq!(given.count(), 1, "{answers:?}");
+    let refused = answers
+        .iter()
+        .find(|answer| status_code(answer) == "111111");
+    let refused = refused.expect("the others are refused");
+    assert!(refused.contains("too long together"), "{refused}");
+    // The whole bill, and what is there already, are given all the same, also where the disk is nearly full.
+    let again = words
+        .iter()
+        .zip(&answers)
+        .find(|(_, answer)| status_code(answer) == "000000");
+    let mut server = server;
+    server.take_server().stop().await;
+    let nearly_full = "min_free_mb = 17179869184\n";
+    server.restart(nearly_full).await;
+    for known in ["", again.unwrap().0] {
+        assert_eq!(status_code(&server.ask_bill(known).await), "000000");
+    }
+    assert_eq!(status_code(&server.ask_bill("nothing").await), "190014");
+}
+
+#[tokio::test]
 async fn the_address_and_its_name_in_json_are_settings() {
     let server = morning_after(
         "[http]\npublic_url = \"https://voice.example.com:8883/\"\n[bills]\nbill_json_key = \"downUrl\"",

@@ -132,23 +132,69 @@ async fn friendly_peer() -> SipPeer {
     SipPeer::start(|_| Some((200, String::new()))).await
 }
 
+fn set_mode(path: &std::path::Path, mode: u32) {
+    let mode = std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(path, mode).unwrap();
+}
+
+/// Files and folders outside data_dir that the settings name.
+#[tokio::test]
+async fn secrets_recordings_and_a_library_that_others_can_reach_are_problems() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let (password, key) = (at("password"), at("key"));
+    let (record, natural) = (at("record"), at("natural"));
+    let library = natural.join("libonnxruntime.so");
+    std::fs::create_dir(&record).unwrap();
+    std::fs::create_dir(&natural).unwrap();
+    for file in [&password, &key, &library] {
+        std::fs::write(file, "secret\n").unwrap();
+    }
+    let with_password = format!("user = \"u\"\npassword_file = {password:?}");
+    let lab = trunk("lab", "127.0.0.1:9", &with_password);
+    let loopback = format!(
+        "[[trunk]]\nname = \"self\"\nloopback = true\nrecord = {record:?}\nchannels = 1\ncalls_per_second = 1\nprefixes = [\"852\"]\n"
+    );
+    let voice = format!(
+        "[[voice]]\nname = \"cloud\"\nkind = \"json\"\nurl = \"http://127.0.0.1:9/\"\nkey_file = {key:?}\n"
+    );
+    let speech = format!("[speech]\nnatural_folder = {natural:?}\n");
+    let site = Site::new(&format!("{speech}{lab}{loopback}{voice}"));
+    let places = [&password, &key, &record, &natural, &library];
+    let modes = |modes: [u32; 5]| {
+        for (place, mode) in places.iter().zip(modes) {
+            set_mode(place, mode);
+        }
+    };
+    modes([0o604, 0o640, 0o755, 0o755, 0o646]);
+    let said = site.check().await;
+    said.problem("privacy", "password_file of trunk lab");
+    said.problem("privacy", "record of trunk self");
+    said.problem("privacy", "can change");
+    assert!(!said.text.contains("key_file of voice"), "{}", said.text);
+    modes([0o600, 0o644, 0o700, 0o757, 0o644]);
+    let said = site.check().await;
+    said.problem("privacy", "key_file of voice cloud");
+    said.problem("privacy", "can change");
+    // Everybody may read the library.
+    modes([0o640, 0o600, 0o750, 0o755, 0o644]);
+    let said = site.check().await;
+    assert!(!said.text.contains("privacy"), "{}", said.text);
+}
+
 #[tokio::test]
 async fn what_others_can_read_is_a_problem() {
     let trunk = trunk("lab", "127.0.0.1:9", "user = \"u\"\npassword = \"secret\"");
     let site = Site::new(&trunk);
-    let open = |path: &std::path::Path, mode| {
-        let mode = std::fs::Permissions::from_mode(mode);
-        std::fs::set_permissions(path, mode).unwrap();
-    };
     std::fs::create_dir_all(site.data()).unwrap();
-    open(&site.data(), 0o755);
-    open(&site.config, 0o644);
+    set_mode(&site.data(), 0o755);
+    set_mode(&site.config, 0o644);
     let said = site.check().await;
     said.problem("privacy", "data_dir");
     said.problem("privacy", "password of trunk lab");
     assert!(!said.text.contains("secret\""));
-    open(&site.data(), 0o750);
-    open(&site.config, 0o640);
+    set_mode(&site.data(), 0o750);
+    set_mode(&site.config, 0o640);
     let said = site.check().await;
     said.holds("ok", "privacy", "others cannot read it");
     assert!(!said.text.contains("problem  privacy"), "{}", said.text);
@@ -159,6 +205,7 @@ async fn a_password_in_a_file_of_its_own_is_no_secret_of_the_settings() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("password");
     std::fs::write(&file, "secret\n").unwrap();
+    set_mode(&file, 0o600);
     let more = format!("user = \"u\"\npassword_file = {file:?}");
     let site = Site::new(&trunk("lab", "127.0.0.1:9", &more));
     let said = site.check().await;

@@ -252,6 +252,24 @@ async fn every_setting_of_an_account_can_be_set_and_taken_away() {
 }
 
 #[tokio::test]
+async fn an_empty_list_of_addresses_does_not_open_an_account() {
+    let server = TestServer::start().await;
+    let narrow = ["account", "set", SID, "--allow-ips", "192.0.2.1"];
+    json(&server, &narrow).await;
+    let allowed = async || {
+        let account = server.store.account(&SID.parse().unwrap()).await.unwrap();
+        account.unwrap().allowed_networks.len()
+    };
+    for empty in ["", " ", ","] {
+        let said = error(&server, &["account", "set", SID, "--allow-ips", empty]).await;
+        assert!(said.contains("--allow-ips is empty: write none"), "{said}");
+        assert_eq!(allowed().await, 1, "{empty:?}");
+    }
+    json(&server, &["account", "set", SID, "--allow-ips", "none"]).await;
+    assert_eq!(allowed().await, 0);
+}
+
+#[tokio::test]
 async fn mistakes_are_named() {
     let server = TestServer::start().await;
     let nobody = "f".repeat(32);

@@ -7,7 +7,7 @@ use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 
 use super::head::MessageHead;
 use super::{
-    DialogSnapshot, SessionTimer, Transport, challenge, first_hop, headers, incoming,
+    DialogSnapshot, SessionTimer, Transport, challenge, first_hop, headers, incoming, info,
     invite_outcome, masking, orphan,
 };
 use crate::ending::Cause;
@@ -27,6 +27,8 @@ pub fn message(bytes: &[u8]) -> bool {
             let _ = request.to_header().map(|to| to.tag().is_ok());
             let _ = incoming::fault(&request);
             let _ = incoming::unknown_extensions(&request);
+            let key = info::key(&request);
+            assert!(key.is_none_or(|key| "0123456789*#ABCD".contains(key)));
             snapshot(DialogSnapshot::of_invite(&request, None).as_ref());
         }
         SipMessage::Response(mut response) => {

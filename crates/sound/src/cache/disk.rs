@@ -181,3 +181,25 @@ fn read(bytes: &[u8]) -> Option<EncodedAudio> {
     }
     EncodedAudio::from_parts(pcma.into(), pcmu.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_prompt_is_kept_on_a_disk_below_its_floor() {
+        let folder = tempfile::tempdir().unwrap();
+        let sound = EncodedAudio::from_parts(vec![1; 160].into(), vec![2; 160].into()).unwrap();
+        let key = Key::of(&[b"prompt"]);
+        let full = Disk::open(folder.path(), 1 << 20, u64::MAX).unwrap();
+        full.put(&key, &sound);
+        assert!(full.get(&key).is_none());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        let free = Disk::open(folder.path(), 1 << 20, 0).unwrap();
+        free.put(&key, &sound);
+        assert!(free.get(&key).is_some());
+        // What is there already is played, however full the disk is.
+        let full = Disk::open(folder.path(), 1 << 20, u64::MAX).unwrap();
+        assert!(full.get(&key).is_some());
+    }
+}

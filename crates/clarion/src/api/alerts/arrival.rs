@@ -4,13 +4,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderValue;
 use axum::http::header::{AUTHORIZATION, CONNECTION};
 use axum::http::request::Parts;
 use axum::response::Response;
 
+use super::super::auth::SAME_TIME;
 use super::super::limiter::Slot;
 use super::super::request::{BodyLimits, REFUSAL_PAUSE, read_body};
 use super::super::{Api, KnownClient, PeerAddress, query};
@@ -18,12 +19,18 @@ use super::answer;
 use crate::domain::account::{Account, Application};
 use crate::domain::intake::{Intake, IntakeFormat, IntakeName, IntakeToken};
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::fair_places::{FairPlace, PlaceShortage};
 use crate::store::{INTAKES, unavailable};
 
 /// The header in which SMSEagle's clients send their token.
 const ACCESS_TOKEN: &str = "access-token";
 /// Of `ROUTE`, before the name.
 const BEFORE_NAME: &str = "/intake/";
+/// A longer alert takes one of the places for those, and is read on a thread that may be busy.
+pub const SHORT_ALERT: usize = 64 << 10;
+/// So many of these are taken at once, of all accounts and of one.
+pub const LONG_ALERTS: usize = 8;
+pub const LONG_ALERTS_OF_ACCOUNT: usize = 2;
 /// So much of the body of a refused request is kept.
 const NOTHING: usize = 0;
 
@@ -34,6 +41,8 @@ pub struct IncomingAlert {
     pub application: Arc<Application>,
     pub body: Bytes,
     _slot: Slot,
+    /// Of a long one.
+    _place: Option<FairPlace>,
 }
 
 impl FromRequest<Arc<Api>> for IncomingAlert {
@@ -41,12 +50,15 @@ impl FromRequest<Arc<Api>> for IncomingAlert {
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Response> {
         let (parts, body) = request.into_parts();
-        let admitted = admit(api, &parts).await;
         let http = &api.config.http;
         let limits = BodyLimits {
             bytes: http.max_alert_bytes,
             time: http.body_time,
-            least_rate: None,
+            least_rate: api.config.audio_files.least_rate,
+        };
+        let admitted = match admit(api, &parts).await {
+            Ok(alert) if may_be_long(&body) => with_place(api, alert, limits.time).await,
+            admitted => admitted,
         };
         // The body of a refused request is read too: a client that is still writing when the connection closes never sees the answer.
         let keep = match admitted {
@@ -73,6 +85,40 @@ impl FromRequest<Arc<Api>> for IncomingAlert {
     }
 }
 
+/// It takes as much memory as it is long, and time to be read. One that does not say how long it is may be as long as the longest.
+fn may_be_long(body: &Body) -> bool {
+    body.size_hint()
+        .exact()
+        .is_none_or(|length| length > SHORT_ALERT as u64)
+}
+
+/// Long alerts of one account leave places for those of others.
+async fn with_place(
+    api: &Api,
+    alert: IncomingAlert,
+    time: Duration,
+) -> Result<IncomingAlert, Refusal> {
+    let deadline = Instant::now() + time;
+    let places = &api.admission.long_alerts;
+    let place = places
+        .take(alert.account.sid.as_str(), deadline.into())
+        .await;
+    let place = place.map_err(|shortage| {
+        let (limit, whose) = match shortage {
+            PlaceShortage::Own => (LONG_ALERTS_OF_ACCOUNT, " of an account"),
+            PlaceShortage::All => (LONG_ALERTS, ""),
+        };
+        Refusal::new(
+            StatusCode::TooManyRequests,
+            format!("at most {limit} long alerts{whose} are taken at once"),
+        )
+    })?;
+    Ok(IncomingAlert {
+        _place: Some(place),
+        ..alert
+    })
+}
+
 /// Everything but the body.
 async fn admit(api: &Api, parts: &Parts) -> Result<IncomingAlert, Refusal> {
     let from = parts
@@ -94,6 +140,7 @@ async fn admit(api: &Api, parts: &Parts) -> Result<IncomingAlert, Refusal> {
                         application,
                         body: Bytes::new(),
                         _slot: slot,
+                        _place: None,
                     });
                 }
                 Err(refusal) => (refusal, REFUSAL_PAUSE),
@@ -111,10 +158,14 @@ async fn admit(api: &Api, parts: &Parts) -> Result<IncomingAlert, Refusal> {
 type Found = (Intake, Arc<Account>, Arc<Application>);
 
 async fn find(api: &Api, parts: &Parts, from: IpAddr) -> Result<Found, Refusal> {
+    let began = Instant::now();
     let intake = match parts.uri.path().strip_prefix(BEFORE_NAME) {
         Some(name) => by_name(api, name, token(parts)).await?,
         None => by_token(api, parts).await?,
     };
+    if intake.is_none() {
+        tokio::time::sleep_until((began + SAME_TIME).into()).await;
+    }
     let intake = intake.ok_or(StatusCode::IntakeInvalid)?;
     intake.check_address(from)?;
     // An earlier version would take the end of an incident for something else.

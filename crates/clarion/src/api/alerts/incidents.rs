@@ -5,14 +5,18 @@
 
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
+
 use super::super::Api;
 use super::answer::{self, AlertOutcome};
-use super::arrival::IncomingAlert;
+use super::arrival::{IncomingAlert, SHORT_ALERT};
 use super::notice::AlertCaller;
+use crate::disk_room::RoomFor;
 use crate::domain::call::CallSid;
 use crate::domain::intake::incident::{
     Incident, IncidentKey, IncidentResult, MOST_FINGERPRINTS, NoticeStanding,
 };
+use crate::domain::intake::{Intake, MOST_INCIDENTS};
 use crate::domain::request_key::RequestKey;
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::intakes::alert::{AlertGroup, AlertNews};
@@ -25,13 +29,8 @@ const MOST_LOOKS: usize = 3;
 
 /// Everything that one request says. A part that is refused does not hinder the others; a database that fails ends it, to be tried again as a whole.
 pub async fn follow(api: &Arc<Api>, alert: &IncomingAlert) -> Result<Vec<AlertOutcome>, Refusal> {
-    let reader = AlertReader {
-        format: alert.intake.format,
-        settings: &alert.intake.settings,
-        zone: api.clock.zone(),
-    };
     let mut outcomes = Vec::new();
-    for news in reader.read(&alert.body)? {
+    for news in read(api, alert).await? {
         outcomes.push(match news {
             AlertNews::Firing(group) => fire(api, alert, &group).await?,
             AlertNews::Resolved(key) => resolve(api, alert, key, true).await?,
@@ -46,6 +45,25 @@ pub async fn follow(api: &Arc<Api>, alert: &IncomingAlert) -> Result<Vec<AlertOu
         });
     }
     Ok(outcomes)
+}
+
+async fn read(api: &Arc<Api>, alert: &IncomingAlert) -> Result<Vec<AlertNews>, Refusal> {
+    if alert.body.len() <= SHORT_ALERT {
+        return read_now(&alert.intake, api.clock.zone(), &alert.body);
+    }
+    let (intake, body) = (alert.intake.clone(), alert.body.clone());
+    let zone = api.clock.zone().clone();
+    let read = tokio::task::spawn_blocking(move || read_now(&intake, &zone, &body));
+    read.await.map_err(|_| StatusCode::UnknownError)?
+}
+
+fn read_now(intake: &Intake, zone: &TimeZone, body: &[u8]) -> Result<Vec<AlertNews>, Refusal> {
+    let reader = AlertReader {
+        format: intake.format,
+        settings: &intake.settings,
+        zone,
+    };
+    reader.read(body)
 }
 
 async fn fire(
@@ -63,7 +81,15 @@ async fn fire(
     let mut calls_for_new = alert.intake.settings.calls_for_new_alerts;
     let mut found = None;
     for _ in 0..MOST_LOOKS {
-        let incident = open(api, alert, group).await?;
+        let incident = match open(api, alert, group).await? {
+            Ok(incident) => incident,
+            Err(refusal) => {
+                return Ok(AlertOutcome {
+                    refusal: Some(refusal),
+                    ..outcome(IncidentResult::Refused, None)
+                });
+            }
+        };
         let standing = standing(api, alert, &incident).await?;
         if !incident.wants_notice(standing, &group.fingerprints, calls_for_new) {
             return Ok(outcome(IncidentResult::Known, incident.call));
@@ -93,11 +119,15 @@ async fn fire(
     Ok(outcome(IncidentResult::Known, found))
 }
 
+/// The inner error is why this incident cannot be opened.
 async fn open(
     api: &Arc<Api>,
     alert: &IncomingAlert,
     group: &AlertGroup,
-) -> Result<Incident, Refusal> {
+) -> Result<Result<Incident, Refusal>, Refusal> {
+    if let Err(refusal) = api.disk.check(RoomFor::Calls) {
+        return Ok(Err(refusal));
+    }
     let now = api.clock.now();
     let seen = SeenIncident {
         intake: alert.intake.name.clone(),
@@ -107,7 +137,13 @@ async fn open(
         closed_before: now - alert.intake.settings.closes_after(),
     };
     let incident = api.store.open_incident(seen).await;
-    incident.map_err(|error| unavailable(&error))
+    let incident = incident.map_err(|error| unavailable(&error))?;
+    Ok(incident.ok_or_else(|| {
+        Refusal::new(
+            StatusCode::TooManyRequests,
+            format!("this intake has {MOST_INCIDENTS} open incidents; a new one opens when one of them is over"),
+        )
+    }))
 }
 
 async fn standing(

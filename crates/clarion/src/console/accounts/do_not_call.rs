@@ -8,7 +8,6 @@ use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use tokio::sync::OwnedSemaphorePermit;
 use url::form_urlencoded;
 
 use super::{address_of, shown_name, sid_of};
@@ -21,6 +20,7 @@ use crate::console::times::Moment;
 use crate::console::words::{Words, fill};
 use crate::domain::account::AccountSid;
 use crate::domain::do_not_call::{DoNotCallEntry, DoNotCallSource};
+use crate::fair_places::FairPlace;
 use crate::management::{DoNotCallImport, ManagementError};
 
 const ADD: &str = "add";
@@ -254,21 +254,21 @@ struct Export {
     /// The number after which the next part begins.
     after: Option<String>,
     is_over: bool,
-    _place: OwnedSemaphorePermit,
+    _place: FairPlace,
 }
 
 /// The whole list, one number a line, as import reads it.
 pub async fn download(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
     let sid = sid_of(&visit)?;
     console.management.account(&sid).await?;
-    let place = Arc::clone(&console.exports).try_acquire_owned();
+    let place = console.export_place(&visit).await?;
     let name = format!("attachment; filename=\"do-not-call-{sid}.txt\"");
     let export = Export {
         console,
         sid,
         after: None,
         is_over: false,
-        _place: place.map_err(|_| Refused::Busy)?,
+        _place: place,
     };
     let parts = stream::unfold(export, |mut export| async move {
         let part = export.part().await?;

@@ -21,6 +21,8 @@ use super::prompt::CodeLanguage;
 use super::status_code::{Refusal, StatusCode};
 
 const LONGEST_NAME: usize = 32;
+/// So many incidents of an intake are open at once.
+pub const MOST_INCIDENTS: u32 = 10_000;
 
 /// The name of an intake, which stands in its address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,6 +1,6 @@
 //! The webhook of Alertmanager, version 4: a group of alerts (`template.Data` of its sources, with groupKey and truncatedAlerts).
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::super::alert::{Alert, AlertGroup, AlertNews, MOST_ALERTS};
 use super::wire::{self, Text, Texts};
@@ -29,7 +29,7 @@ const PLACES: &[&str] = &[
     "job",
 ];
 
-/// A group of alerts. Grafana writes the same, with a little more.
+/// A group of alerts, of Alertmanager or of Grafana.
 #[derive(Debug, Deserialize)]
 pub struct WireGroup {
     #[serde(default)]
@@ -46,8 +46,36 @@ pub struct WireGroup {
     common_labels: Texts,
     #[serde(default, rename = "commonAnnotations")]
     common_annotations: Texts,
-    #[serde(default, deserialize_with = "wire::list")]
-    alerts: Vec<WireAlert>,
+    #[serde(default)]
+    alerts: Option<FiringAlerts>,
+    /// These two are Grafana's own.
+    #[serde(default)]
+    pub title: Text,
+    #[serde(default)]
+    pub message: Text,
+}
+
+/// The first of those that are firing, and how many there are.
+#[derive(Debug, Default)]
+struct FiringAlerts {
+    first: Vec<WireAlert>,
+    count: usize,
+}
+
+impl<'de> Deserialize<'de> for FiringAlerts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut firing = Self::default();
+        wire::each(deserializer, |alert: WireAlert| {
+            if alert.status.0 == "resolved" {
+                return;
+            }
+            firing.count += 1;
+            if firing.first.len() < MOST_FINGERPRINTS {
+                firing.first.push(alert);
+            }
+        })?;
+        Ok(firing)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -87,8 +115,10 @@ impl WireGroup {
             _ => return Err(Refusal::field("status must be firing or resolved")),
         }
         let left_out = self.left_out();
-        let mut firing = self.alerts;
-        firing.retain(|alert| alert.status.0 != "resolved");
+        let FiringAlerts {
+            first: firing,
+            count,
+        } = self.alerts.unwrap_or_default();
         if firing.is_empty() {
             return Err(Refusal::field("alerts must have one that is firing"));
         }
@@ -99,12 +129,12 @@ impl WireGroup {
                 to.push(name);
             }
         }
-        let fingerprints = firing.iter().take(MOST_FINGERPRINTS);
+        let fingerprints = firing.iter();
         Ok(AlertNews::Firing(Box::new(AlertGroup {
             key: self.group_key.0,
             title: self.common_annotations.first(&["summary", "title"]),
             text: String::new(),
-            count: firing.len().saturating_add(left_out),
+            count: count.saturating_add(left_out),
             fingerprints: fingerprints.map(WireAlert::fingerprint).collect(),
             alerts: firing
                 .iter()
@@ -159,5 +189,32 @@ impl WireAlert {
             annotations: self.annotations.0.clone(),
             name,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_million_alerts_a_thousand_are_kept_and_the_firing_ones_counted() {
+        let firing = br#",{"labels":{"alertname":"Down"}},{"status":"resolved"}"#;
+        let mut body =
+            br#"{"groupKey":"g","status":"firing","alerts":[{"labels":{"alertname":"First"}}"#
+                .to_vec();
+        body.extend(firing.repeat(500_000));
+        body.extend(b"]}");
+        let group: WireGroup = wire::read(&body).unwrap();
+        let alerts = group.alerts.as_ref().unwrap();
+        assert_eq!(
+            (alerts.first.len(), alerts.count),
+            (MOST_FINGERPRINTS, 500_001)
+        );
+        let news = group.news(&IntakeSettings::default()).unwrap();
+        let AlertNews::Firing(group) = news else {
+            panic!("{news:?}");
+        };
+        assert_eq!((group.alerts.len(), group.count), (MOST_ALERTS, 500_001));
+        assert_eq!(group.alerts[0].name, "First");
     }
 }

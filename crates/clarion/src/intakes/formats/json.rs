@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::alert::{Alert, AlertGroup, AlertNews};
-use super::wire;
+use super::wire::{self, Object, Scalar};
 use crate::domain::status_code::Refusal;
 
 /// Of the body itself: name, and what it means.
@@ -55,14 +55,16 @@ pub const FIELDS: [&str; 14] = [
 ];
 
 pub fn read(body: &[u8]) -> Result<AlertNews, Refusal> {
-    let body: Map<String, Value> = wire::read(body)?;
-    let text = |name: &str| match body.get(name) {
-        None | Some(Value::Null) => Ok(String::new()),
-        Some(Value::Array(_) | Value::Object(_)) => {
-            Err(Refusal::field(format!("{name} must be a text")))
+    // One more than there are names: whatever is beyond them has a name that nobody knows, or one twice.
+    let body: Object<{ OWN.len() + FIELDS.len() + 1 }> = wire::read(body)?;
+    let body = body.first;
+    let text = |name: &str| {
+        let found = body.iter().rev().find(|(own, _)| own == name);
+        match found {
+            None => Ok(String::new()),
+            Some((_, Scalar(None))) => Err(Refusal::field(format!("{name} must be a text"))),
+            Some((_, Scalar(Some(text)))) => Ok(text.clone()),
         }
-        Some(Value::String(text)) => Ok(wire::cut(text)),
-        Some(other) => Ok(other.to_string()),
     };
     let over = text("resolve")?;
     if !over.is_empty() {
@@ -70,7 +72,7 @@ pub fn read(body: &[u8]) -> Result<AlertNews, Refusal> {
     }
     let known =
         |name: &String| OWN.iter().any(|(own, _)| own == name) || FIELDS.contains(&name.as_str());
-    if let Some(name) = body.keys().find(|name| !known(name)) {
+    if let Some(name) = body.iter().map(|(name, _)| name).find(|name| !known(name)) {
         let name: String = name.chars().take(40).collect();
         return Err(Refusal::field(format!(
             "{name} is not a field of an alert (docs/alerting.md has them)"

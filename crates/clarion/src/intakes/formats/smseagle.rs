@@ -3,7 +3,7 @@
 //! uptime-kuma writes `[name] [🔴 Down] message` and `[name] [✅ Up] message`, so that the monitor can be told by its name.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::super::alert::{Alert, AlertGroup, AlertNews};
 use super::wire::{self, Text};
@@ -16,12 +16,12 @@ const DOWN: &str = "] [🔴 Down]";
 const UP: &str = "] [✅ Up]";
 
 #[derive(Debug, Deserialize)]
-struct WireCall {
+struct WireCall<'a> {
     #[serde(default)]
     text: Text,
     /// A list of numbers, or one.
-    #[serde(default)]
-    to: Value,
+    #[serde(default, borrow)]
+    to: Option<&'a RawValue>,
 }
 
 pub fn read(body: &[u8], settings: &IntakeSettings) -> Result<Vec<AlertNews>, Refusal> {
@@ -71,21 +71,26 @@ pub fn read(body: &[u8], settings: &IntakeSettings) -> Result<Vec<AlertNews>, Re
     Ok(keys(&name).into_iter().map(group).collect())
 }
 
-fn callees(to: Value) -> Result<Vec<String>, Refusal> {
+fn callees(to: Option<&RawValue>) -> Result<Vec<String>, Refusal> {
     let wrong = || Refusal::field("to must be a list of numbers");
-    let texts: Vec<Text> = match to {
-        Value::Null => Vec::new(),
-        Value::Array(_) => serde_json::from_value(to).map_err(|_| wrong())?,
-        Value::String(_) | Value::Number(_) => {
-            vec![serde_json::from_value(to).map_err(|_| wrong())?]
-        }
-        Value::Bool(_) | Value::Object(_) => return Err(wrong()),
+    let Some(to) = to.map(RawValue::get) else {
+        return Ok(Vec::new());
     };
-    let mut callees: Vec<String> = texts
-        .iter()
-        .flat_map(|text| super::names(&text.0))
-        .collect();
-    callees.dedup();
+    // One more than may be called shows that there are too many.
+    let mut callees: Vec<String> = Vec::new();
+    let mut add = |text: Text| {
+        for name in super::names(&text.0) {
+            if callees.len() <= MOST_CALLEES && callees.last() != Some(&name) {
+                callees.push(name);
+            }
+        }
+    };
+    let added = match to.as_bytes().first() {
+        Some(b'[') => wire::each(&mut serde_json::Deserializer::from_str(to), add),
+        Some(b'{' | b't' | b'f') => return Err(wrong()),
+        _ => serde_json::from_str(to).map(&mut add),
+    };
+    added.map_err(|_| wrong())?;
     if callees.len() > MOST_CALLEES {
         return Err(Refusal::field(format!(
             "to must have at most {MOST_CALLEES} numbers"

@@ -84,13 +84,20 @@ impl IntakeBook for PostgresStore {
         rows.iter().map(intakes::intake).collect()
     }
 
-    async fn open_incident(&self, seen: SeenIncident) -> Result<Incident, StoreError> {
+    async fn open_incident(&self, seen: SeenIncident) -> Result<Option<Incident>, StoreError> {
         let values = intakes::open_values(&seen);
-        let row = self
-            .query_opt(intakes::OPEN.postgres, &bound(&values))
-            .await?;
-        let row = row.ok_or_else(|| StoreError::failed("an incident was not opened"))?;
-        intakes::incident(&row)
+        let open = intakes::OPEN.postgres;
+        let mut row = self.query_opt(open, &bound(&values)).await?;
+        if row.is_none() {
+            let room = intakes::room_values(&seen);
+            let forgotten = self
+                .execute(intakes::MAKE_ROOM.postgres, &bound(&room))
+                .await?;
+            if forgotten > 0 {
+                row = self.query_opt(open, &bound(&values)).await?;
+            }
+        }
+        row.as_ref().map(intakes::incident).transpose()
     }
 
     async fn note_notice(&self, incident: Incident, is_own: bool) -> Result<bool, StoreError> {

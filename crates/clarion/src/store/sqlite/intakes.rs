@@ -91,10 +91,20 @@ impl IntakeBook for SqliteStore {
             .await
     }
 
-    async fn open_incident(&self, seen: SeenIncident) -> Result<Incident, StoreError> {
+    async fn open_incident(&self, seen: SeenIncident) -> Result<Option<Incident>, StoreError> {
         self.begin(move |db| {
-            let values = params_from_iter(intakes::open_values(&seen));
-            db.only_row(intakes::OPEN.sqlite, values, |row| intakes::incident(row))
+            let open = || {
+                let values = params_from_iter(intakes::open_values(&seen));
+                db.row(intakes::OPEN.sqlite, values, |row| intakes::incident(row))
+            };
+            if let Some(incident) = open()? {
+                return Ok(Some(incident));
+            }
+            let values = params_from_iter(intakes::room_values(&seen));
+            match db.run(intakes::MAKE_ROOM.sqlite, values)? {
+                0 => Ok(None),
+                _ => open(),
+            }
         })
         .await
     }

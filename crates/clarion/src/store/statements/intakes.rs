@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{Statement, statement};
 use crate::domain::intake::incident::{Incident, IncidentKey};
-use crate::domain::intake::{Intake, IntakeSettings, TokenHash};
+use crate::domain::intake::{Intake, IntakeSettings, MOST_INCIDENTS, TokenHash};
 use crate::store::binding::Bind;
 use crate::store::columns::Columns;
 use crate::store::{SeenIncident, StoreError};
@@ -33,11 +33,13 @@ pub const REMOVE: Statement = statement!("DELETE FROM intakes WHERE name = $1");
 pub const REMOVE_INCIDENTS: Statement = statement!("DELETE FROM incidents WHERE intake = $1");
 /// Nothing was heard of it for long, and nobody is being called.
 const IS_CLOSED: &str = "incidents.seen_at < $5 AND NOT EXISTS (SELECT 1 FROM call_queue WHERE call_queue.call_sid = incidents.call_sid)";
-/// One that is closed by now becomes a new one in the same row.
+/// One that is closed by now becomes a new one in the same row. Of an intake that has all the incidents that it may have ($6), only those that are there are found.
 pub const OPEN: Statement = statement!(
     "INSERT INTO incidents (",
     INCIDENT,
-    ") VALUES ($1, $2, $3, 0, NULL, '[]', $4, $4) ON CONFLICT (intake, incident_key) DO UPDATE SET id = CASE WHEN ",
+    ") SELECT $1, $2, $3, 0, NULL, '[]', CAST($4 AS BIGINT), CAST($4 AS BIGINT) \
+     WHERE EXISTS (SELECT 1 FROM incidents WHERE intake = $1 AND incident_key = $2) \
+     OR (SELECT COUNT(*) FROM (SELECT 1 FROM incidents WHERE intake = $1 LIMIT $6) AS open) < $6 ON CONFLICT (intake, incident_key) DO UPDATE SET id = CASE WHEN ",
     IS_CLOSED,
     " THEN $3 ELSE incidents.id END, notices = CASE WHEN ",
     IS_CLOSED,
@@ -49,6 +51,11 @@ pub const OPEN: Statement = statement!(
     IS_CLOSED,
     " THEN $4 ELSE incidents.opened_at END, seen_at = {greatest}(incidents.seen_at, $4) RETURNING ",
     INCIDENT
+);
+/// Closed ones that are still kept make room for new ones, the oldest first.
+pub const MAKE_ROOM: Statement = statement!(
+    "DELETE FROM incidents WHERE intake = $1 AND incident_key IN (SELECT incident_key FROM incidents WHERE intake = $1 AND seen_at < $2 \
+     AND NOT EXISTS (SELECT 1 FROM call_queue WHERE call_queue.call_sid = incidents.call_sid) ORDER BY seen_at LIMIT $3)"
 );
 /// $7 is the number of notices that it may have had, at most.
 pub const NOTE_NOTICE: Statement = statement!(
@@ -121,13 +128,23 @@ pub fn incident(row: &impl Columns) -> Result<Incident, StoreError> {
 }
 
 /// The values of `OPEN`.
-pub fn open_values(seen: &SeenIncident) -> [Bind<'_>; 5] {
+pub fn open_values(seen: &SeenIncident) -> [Bind<'_>; 6] {
     [
         Bind::of(seen.intake.as_str()),
         Bind::of(seen.key.as_str()),
         Bind::of(&seen.id),
         Bind::of(seen.now),
         Bind::of(seen.closed_before),
+        Bind::of(i64::from(MOST_INCIDENTS)),
+    ]
+}
+
+/// The values of `MAKE_ROOM`.
+pub fn room_values(seen: &SeenIncident) -> [Bind<'_>; 3] {
+    [
+        Bind::of(seen.intake.as_str()),
+        Bind::of(seen.closed_before),
+        Bind::of(i64::from(MOST_INCIDENTS / 10)),
     ]
 }
 

@@ -1,13 +1,20 @@
 //! What comes from those who mean harm, or have made a mistake: it is refused with a sentence and counted, and costs nobody else anything.
 
+use std::time::Duration;
+
 use clarion::domain::call::CallSid;
 use clarion::domain::intake::IntakeFormat;
 use clarion::domain::intake::change::IntakeChange;
 use clarion::management::settings::Settings;
 use clarion::management::{ManagementError, NewIntake};
 
-use super::{Intake, accepted, counted, post, said};
-use crate::support::{self, TestServer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::client::TlsStream;
+
+use super::{Intake, accepted, answered, counted, post, said};
+use crate::support::{self, PATIENCE, TestServer};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unknown_token_is_refused_like_an_unknown_intake_and_counted() {
@@ -118,10 +125,11 @@ async fn a_body_of_ten_megabytes_is_refused_and_the_answer_is_seen() {
         "[".repeat(100_000),
         "]".repeat(100_000)
     );
-    let before = counted(&server, &of("110141")).await;
+    // However deep it is, what is no text is passed over.
+    let before = counted(&server, &of("108023")).await;
     let told = intake.send(&deep).await;
-    assert_eq!((told.status, told.code()), (400, "110141"));
-    assert!(counted(&server, &of("110141")).await > before);
+    assert_eq!((told.status, told.code()), (422, "108023"));
+    assert!(counted(&server, &of("108023")).await > before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -152,6 +160,92 @@ async fn of_ten_thousand_alerts_three_are_said_and_the_rest_is_counted() {
     );
     assert!(text.ends_with(" And 10002 more."), "{text}");
     assert_eq!(intake.send(&body).await.result(), "known");
+}
+
+/// A long alert of which the end does not come.
+async fn dripping(server: &TestServer, intake: &Intake<'_>) -> TlsStream<TcpStream> {
+    let head = format!(
+        "POST {} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\nexpect: 100-continue\r\ncontent-length: 1000000\r\n\r\n{{",
+        intake.path, intake.token
+    );
+    let mut stream = server.door().tls(&[]).await;
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+    stream
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_alerts_of_an_account_are_taken_two_at_a_time_and_short_ones_at_once() {
+    let seconds = 2 * PATIENCE.as_secs();
+    let settings = format!(
+        "[http]\nbody_seconds = {seconds}\n[audio_files]\nupload_grace_seconds = {seconds}\n"
+    );
+    let server = TestServer::start_with(&settings).await;
+    let intake = Intake::json(&server, &[("to", "13800000001")]).await;
+    let mut streams = Vec::new();
+    for _ in 0..8 {
+        streams.push((dripping(&server, &intake).await, false));
+    }
+    // The server reads the body of whoever has a place, and says so.
+    let mut read = async || {
+        for (stream, is_read) in &mut streams {
+            let mut bytes = [0; 100];
+            let moment = Duration::from_millis(1);
+            if let Ok(Ok(1..)) = timeout(moment, stream.read(&mut bytes)).await {
+                *is_read = true;
+            }
+        }
+        streams.iter().filter(|(_, is_read)| *is_read).count()
+    };
+    support::eventually("two of them are read", async || read().await == 2).await;
+    assert_eq!(intake.fire("oven").await.result(), "called");
+    assert_eq!(read().await, 2, "the others wait");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_alert_that_drips_is_refused_with_the_rule() {
+    let settings =
+        "[audio_files]\nupload_grace_seconds = 1\nmin_upload_bytes_per_second = 100000\n";
+    let server = TestServer::start_with(settings).await;
+    let intake = Intake::json(&server, &[("to", "13800000001")]).await;
+    let mut stream = dripping(&server, &intake).await;
+    let answer = support::raw::read_to_close(&mut stream).await;
+    let answer = answer.replace("HTTP/1.1 100 Continue\r\n\r\n", "");
+    let told = answered(&answer);
+    assert_eq!((told.status, told.code()), (400, "110141"), "{told:?}");
+    let rule = "after 1 seconds, at least 100000 bytes a second";
+    assert!(told.message().contains(rule), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_alert_for_which_there_is_no_room_opens_no_incident_and_comes_again() {
+    let server = TestServer::start_with("min_free_mb = 17179869184\n").await;
+    let intake = Intake::json(&server, &[("to", "13800000001")]).await;
+    let told = intake.fire("oven").await;
+    assert_eq!((told.status, told.code()), (503, "190014"), "{told:?}");
+    let name = "shop".parse().unwrap();
+    let open = server.store.open_incidents(&name, 9).await.unwrap();
+    assert!(open.is_empty(), "{open:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_incident_beyond_ten_thousand_open_ones_is_refused_and_comes_again() {
+    let server = TestServer::start().await;
+    let intake = Intake::json(&server, &[("to", "13800000001")]).await;
+    assert_eq!(intake.fire("oven").await.result(), "called");
+    let now = server.clock.now().as_millisecond();
+    let fill = format!(
+        "INSERT INTO incidents (intake, incident_key, id, notices, fingerprints, opened_at, seen_at) \
+         WITH RECURSIVE numbers (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM numbers WHERE n < 10000) \
+         SELECT 'shop', 'k' || n, 'i' || n, 0, '[]', {now}, {now} FROM numbers"
+    );
+    support::execute(&server.database, &fill).await;
+    let told = intake.fire("fridge").await;
+    assert_eq!((told.status, told.code()), (503, "111111"), "{told:?}");
+    assert!(told.message().contains("10000 open incidents"), "{told:?}");
+    assert_eq!(intake.fire("oven").await.result(), "known");
+    assert_eq!(intake.resolve("oven").await.result(), "resolved");
+    assert_eq!(intake.fire("fridge").await.result(), "called");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,14 +9,17 @@ use async_trait::async_trait;
 use clarion::callbacks::delivery::{WebhookResponse, WebhookSender};
 use clarion::config::Config;
 use clarion::domain::callback::{
-    CallbackLease, CallbackState, ClaimedCallback, DeliveryResult, RespUrl,
+    CallbackKey, CallbackLease, CallbackState, ClaimedCallback, DeliveryResult, RespUrl,
 };
+use clarion::domain::intake::IntakeFormat;
 use clarion::outgoing::resolver::Resolve;
 use jiff::SignedDuration;
 
+use crate::alerting::Intake;
+use crate::calls::stage::Stage;
 use crate::support::owed::{key, now};
 use crate::support::receiver::{Receiver, ok};
-use crate::support::{SID, TestServer};
+use crate::support::{SID, TestServer, eventually};
 
 #[tokio::test]
 async fn addresses_that_are_not_public_are_blocked_and_given_up_at_once() {
@@ -82,6 +85,34 @@ async fn addresses_that_are_not_public_are_blocked_and_given_up_at_once() {
         assert!(error.contains("callbacks.allowed_networks"), "{error}");
     }
     assert_eq!(receiver.connections(), 0);
+}
+
+/// Whatever else is owed beside the final callback takes the same way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_and_silences_go_through_the_address_policy() {
+    let stage = Stage::new("[dispatch]\nring_seconds = 1\n").await;
+    let within = "http://10.0.0.1:9093";
+    let fields = format!("\"mediaTxt\":\"x\",\"callStateUrl\":\"{within}/\"");
+    let call = stage.call("13800000005", &fields).await;
+    let event = CallbackKey { call, seq: 1 };
+    let settings = [
+        ("to", "13800000012"),
+        ("silence-key", "1"),
+        ("silence-url", within),
+    ];
+    let intake = Intake::add(&stage.server, "prod", IntakeFormat::Alertmanager, &settings).await;
+    let group = r#"{"version":"4","groupKey":"g","status":"firing","groupLabels":{"alertname":"Down"},"alerts":[{"status":"firing","labels":{"alertname":"Down"}}]}"#;
+    let silence = CallbackKey::of_silence(intake.send(group).await.call());
+    for key in [event, silence] {
+        eventually("it is given up", async || {
+            let owed = stage.server.store.callback(&key).await.unwrap();
+            owed.is_some_and(|(owed, _)| owed.state == CallbackState::GivenUp)
+        })
+        .await;
+        let (_, attempts) = stage.server.store.callback(&key).await.unwrap().unwrap();
+        assert_eq!(attempts.len(), 1, "{attempts:?}");
+        assert_eq!(attempts[0].verdict, DeliveryResult::Blocked);
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,9 @@ use super::bodies::send_a_gigabyte;
 use super::heads::flood_in_every_way;
 use super::http2::{continue_for_ever, leave_bodies_open, reset_rapidly};
 use super::{assert_still_serves, code};
+use crate::support::APP;
 use crate::support::child::Installation;
+use crate::support::raw::Door;
 
 /// What all attacks together may add to what the idle server holds: a hundredth of what they send. The busier the machine, the more of them
 /// are there at once; 30 to 50 MiB were seen.
@@ -13,6 +15,12 @@ const LIMIT: u64 = 96 << 20;
 #[tokio::test]
 async fn the_servers_memory_stays_bounded_under_attack() {
     let installation = Installation::new(None).await;
+    let settings = ["--to", "13800000001", "--format", "grafana", "--app", APP];
+    let added = installation
+        .says(&[&["intake", "add", "shop"], &settings[..]].concat())
+        .await;
+    let token = added.split_whitespace().find(|word| word.len() == 64);
+    let token = token.expect("a token").to_owned();
     let server = installation.start().await;
     let door = &server.door;
     assert_still_serves(door).await;
@@ -23,6 +31,10 @@ async fn the_servers_memory_stays_bounded_under_attack() {
         "<LandingCall><to>{}</to></LandingCall>",
         "&#38;&a;&".repeat(7000)
     );
+    // As many alerts as fit into the longest body.
+    let mut alerts = br#"{"groupKey":"g","status":"firing","alerts":[{}"#.to_vec();
+    alerts.extend(b",{}".repeat((4 << 20) / 3 - 100));
+    alerts.extend(b"]}");
     let attacks = (0..20).map(|_| async {
         assert_eq!(code(door, "xml", deep.as_bytes()).await, "112613");
         assert_eq!(code(door, "xml", references.as_bytes()).await, "111169");
@@ -35,6 +47,8 @@ async fn the_servers_memory_stays_bounded_under_attack() {
     flood_in_every_way(door).await;
     reset_rapidly(door).await;
     continue_for_ever(door).await;
+    let lists = (0..40).map(|_| bring(door, &token, &alerts));
+    futures_util::future::join_all(lists).await;
     let strangers = (0..20).map(|_| leave_bodies_open(door, 100));
     let strangers = futures_util::future::join_all(strangers).await;
     assert_still_serves(door).await;
@@ -44,4 +58,13 @@ async fn the_servers_memory_stays_bounded_under_attack() {
     println!("{} MiB, then {} MiB more", before >> 20, grown >> 20);
     assert!(grown < LIMIT, "{} MiB more", grown >> 20);
     assert_still_serves(door).await;
+}
+
+async fn bring(door: &Door, token: &str, alerts: &[u8]) {
+    let head = format!(
+        "POST /intake/shop HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\ncontent-length: {}\r\n\r\n",
+        alerts.len()
+    );
+    let answer = door.send_raw(&[head.as_bytes(), alerts].concat()).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }

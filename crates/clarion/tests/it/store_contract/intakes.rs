@@ -1,17 +1,18 @@
 //! Intakes are found by name and by token; an incident is one row, whoever opens it, until it is closed.
 
 use clarion::domain::intake::incident::{Incident, IncidentKey};
-use clarion::domain::intake::{Intake, IntakeFormat, IntakeSettings, IntakeToken};
+use clarion::domain::intake::{Intake, IntakeFormat, IntakeSettings, IntakeToken, MOST_INCIDENTS};
 use clarion::store::{Database, SeenIncident, StoreError};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{call, open, order, with_account};
-use crate::support::APP;
+use crate::support::{APP, execute};
 
 contract! {
     an_intake_is_kept_changed_and_removed,
     an_incident_opens_once_and_closes_once,
     an_incident_of_which_nothing_was_heard_begins_anew,
+    an_intake_has_ten_thousand_open_incidents_and_no_more,
     a_call_whose_incident_is_over_is_taken_as_resolved,
 }
 
@@ -118,7 +119,11 @@ async fn an_incident_opens_once_and_closes_once(database: Database) {
         let store = if number % 2 == 0 { &one } else { &other };
         store.open_incident(seen("oven", ["a", "b"][number % 2], 1))
     }));
-    let opened: Vec<_> = opened.await.into_iter().map(Result::unwrap).collect();
+    let opened = opened
+        .await
+        .into_iter()
+        .map(|opened| opened.unwrap().unwrap());
+    let opened: Vec<_> = opened.collect();
     assert!(opened.iter().all(|incident| incident.id == opened[0].id));
     let noted = Incident {
         notices: 1,
@@ -146,7 +151,11 @@ async fn an_incident_opens_once_and_closes_once(database: Database) {
         !one.note_notice(late, true).await.unwrap(),
         "an earlier one"
     );
-    let again = other.open_incident(seen("oven", "c", 5)).await.unwrap();
+    let again = other
+        .open_incident(seen("oven", "c", 5))
+        .await
+        .unwrap()
+        .unwrap();
     let wanted = Incident {
         seen_at: at(5),
         ..noted.clone()
@@ -180,27 +189,74 @@ async fn an_incident_opens_once_and_closes_once(database: Database) {
     assert!(keys().await.is_empty());
 }
 
+async fn an_intake_has_ten_thousand_open_incidents_and_no_more(database: Database) {
+    let store = with_account(&database).await;
+    let fill = format!(
+        "INSERT INTO incidents (intake, incident_key, id, notices, fingerprints, opened_at, seen_at) \
+         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {MOST_INCIDENTS}) \
+         SELECT 'shop', 'k' || n, 'i' || n, 0, '[]', {0}, {0} FROM numbers",
+        at(500).as_millisecond()
+    );
+    execute(&database, &fill).await;
+    let refused = store.open_incident(seen("oven", "a", 500)).await;
+    assert_eq!(refused.unwrap(), None);
+    // One that is open is found all the same, and another intake has its own.
+    let known = store.open_incident(seen("k7", "b", 500)).await.unwrap();
+    assert_eq!(known.unwrap().id, "i7");
+    let other = SeenIncident {
+        intake: "other".parse().unwrap(),
+        ..seen("oven", "c", 500)
+    };
+    assert!(store.open_incident(other).await.unwrap().is_some());
+    // One that is over makes room for one.
+    let known = store.open_incident(seen("k7", "b", 500)).await.unwrap();
+    assert!(store.close_incident(&known.unwrap()).await.unwrap());
+    let opened = store.open_incident(seen("oven", "d", 500)).await.unwrap();
+    assert_eq!(opened.unwrap().id, "d".repeat(32));
+    let refused = store.open_incident(seen("fridge", "e", 500)).await;
+    assert_eq!(refused.unwrap(), None);
+    // Those of which nothing was heard are closed, and make room too.
+    let opened = store.open_incident(seen("fridge", "e", 700)).await.unwrap();
+    assert_eq!(opened.unwrap().id, "e".repeat(32));
+}
+
 async fn an_incident_of_which_nothing_was_heard_begins_anew(database: Database) {
     let store = with_account(&database).await;
-    let first = store.open_incident(seen("oven", "a", 0)).await.unwrap();
+    let first = store
+        .open_incident(seen("oven", "a", 0))
+        .await
+        .unwrap()
+        .unwrap();
     let noted = Incident {
         notices: 3,
         call: Some(call(1).sid),
         ..first
     };
     assert!(store.note_notice(noted.clone(), true).await.unwrap());
-    let known = store.open_incident(seen("oven", "b", 100)).await.unwrap();
+    let known = store
+        .open_incident(seen("oven", "b", 100))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((known.notices, known.opened_at), (3, at(0)));
     // While its notice is under way, it is open.
     store.accept_call(order(call(1))).await.unwrap();
-    let running = store.open_incident(seen("oven", "b", 301)).await.unwrap();
+    let running = store
+        .open_incident(seen("oven", "b", 301))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(
         (running.notices, running.call.as_ref()),
         (3, noted.call.as_ref())
     );
     let over = "DELETE FROM call_queue";
-    crate::support::execute(&database, over).await;
-    let anew = store.open_incident(seen("oven", "c", 502)).await.unwrap();
+    execute(&database, over).await;
+    let anew = store
+        .open_incident(seen("oven", "c", 502))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(
         (anew.id.as_str(), anew.notices, anew.call, anew.opened_at),
         ("c".repeat(32).as_str(), 0, None, at(502))
