@@ -162,6 +162,7 @@ async fn allow(mut happened: UnboundedReceiver<CallEvent>) {
 fn order(index: u32, plan: Vec<PlaybackItem>) -> CallRequest {
     CallRequest {
         menu: None,
+        redirect_guard: None,
         machine: None,
         number: "100".to_owned(),
         caller: "200".to_owned(),
