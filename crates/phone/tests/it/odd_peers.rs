@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use phone::call::{CallEvent, CallRequest};
 use phone::ending::{Cause, Ending, Side};
+use phone::leg_record::WhyHungUp;
 use phone::media::stream::PlaybackItem;
 use phone::signalling::Leave;
+use phone::trunk::SipTrunkConfig;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::lab::{Story, call, call_request, caller, eventually, next_event, sound, trunk_to};
+use crate::lab::{
+    Story, call, call_request, caller, eventually, next_event, sound, trunk, trunk_to,
+};
 use crate::puppet::{Puppet, header};
 
 async fn calling(puppet: &Puppet, frames: i32, ring_time: Duration) -> JoinHandle<Story> {
@@ -277,6 +281,34 @@ async fn whatever_is_asked_during_a_call_is_answered() {
     puppet.respond(&bye, "200 OK", "").await;
     let story = calling.await.unwrap();
     assert_eq!(story.stats.packets_sent, 100);
+    assert_eq!(story.talked().1, Side::Us);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_holds_us_for_too_long_is_hung_up_on() {
+    let mut puppet = Puppet::new().await;
+    let mut config = SipTrunkConfig::new("test", puppet.address().into());
+    config.media.hold_limit = Some(Duration::from_millis(300));
+    let trunk = trunk(config).await;
+    let request = call_request(vec![PlaybackItem::Sound(sound(150))]);
+    let calling = tokio::spawn(async move { call(&caller(), &trunk, request).await });
+    let invite = puppet.request("INVITE").await;
+    puppet.answer_as("puppet", &invite).await;
+    puppet.request("ACK").await;
+    let held = "v=0\r\no=- 1 9 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 9 RTP/AVP 8\r\na=inactive\r\n";
+    let described = "Content-Type: application/sdp\r\n";
+    puppet.ask_with("UPDATE", 1, &invite, described, held).await;
+    let answer = puppet.request("SIP/2.0").await;
+    assert!(answer.starts_with("SIP/2.0 200"), "{answer}");
+    assert!(answer.contains("a=inactive"), "{answer}");
+    let bye = puppet.request("BYE").await;
+    puppet.respond(&bye, "200 OK", "").await;
+    let story = calling.await.unwrap();
+    let [leg] = &story.legs[..] else {
+        panic!("{story:?}");
+    };
+    assert_eq!(leg.why_hung_up, Some(WhyHungUp::HeldTooLong));
+    assert!(story.stats.packets_sent < 150, "{story:?}");
     assert_eq!(story.talked().1, Side::Us);
 }
 
