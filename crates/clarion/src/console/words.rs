@@ -263,7 +263,7 @@ words! {
     story_by_us: "by us", "我方挂机";
     story_by_them: "by the callee", "对方挂机";
     story_by_unknown: "unknown by whom: the server was lost", "挂机方未知：服务器曾中断";
-    hung_up_played: "everything was played", "已全部播放";
+    hung_up_played: "everything was played", "已播放完毕";
     hung_up_playback_failed: "the sound could not be sent any more", "无法继续发送语音";
     hung_up_longest_talk: "it had talked for as long as it may", "已达最长通话时间";
     hung_up_held_too_long: "it was held for too long", "被保持过久";

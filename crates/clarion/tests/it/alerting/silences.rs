@@ -75,8 +75,10 @@ async fn a_silence_is_made(database: &str) {
     let name = "prod".parse().unwrap();
     management.set_intake(&name, change).await.unwrap();
     assert_eq!(intake.send(GROUP).await.result(), "known");
-    let past = format!("UPDATE calls SET ended_at = ended_at - {}", 31 * 60_000);
-    support::execute(&stage.server.database, &past).await;
+    for table in ["calls", "attempts"] {
+        let past = format!("UPDATE {table} SET ended_at = ended_at - {}", 31 * 60_000);
+        support::execute(&stage.server.database, &past).await;
+    }
     assert_eq!(intake.send(GROUP).await.result(), "called");
 }
 
