@@ -123,7 +123,12 @@ impl<'a> Comparison<'a> {
                 let callee = number(callee).digits().to_owned();
                 let account = super::ACCOUNT.parse().unwrap();
                 let calls = any.calls_to(&account, &callee, HOUR).await.unwrap();
-                prop_assert_eq!(calls, self.model.calls_to(&account, &callee, HOUR));
+                let known = self.model.calls_to(&account, &callee, HOUR);
+                if self.model.may_count_fewer(&callee) {
+                    prop_assert!(calls <= known, "{calls} of {known}");
+                } else {
+                    prop_assert_eq!(calls, known);
+                }
             }
         }
         Ok(())

@@ -172,6 +172,10 @@ impl QueueModel {
     /// Claims a call for being dialled.
     pub fn take(&mut self, sid: &CallSid, node: &NodeId) -> ClaimedCall {
         let callee = self.calls[sid].call.callee.clone();
+        let is_same = |(of, _, claimed): &(String, i64, CallSid)| *of == callee && claimed == sid;
+        if self.claims.iter().any(is_same) {
+            self.claimed_again.insert(callee.clone());
+        }
         self.claims.push((callee, self.now, sid.clone()));
         self.hold(sid, node, false)
     }

@@ -7,7 +7,7 @@
 mod claiming;
 mod sharing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clarion::domain::account::{AccountSid, AppId};
 use clarion::domain::attempt::{Attempt, AttemptNumber};
@@ -38,6 +38,8 @@ pub struct QueueModel {
     nodes: BTreeMap<String, NodeRow>,
     /// Callee, time and call of every claim that counts for the caps.
     claims: Vec<(String, i64, CallSid)>,
+    /// Callees whom one call was claimed for more than once.
+    claimed_again: BTreeSet<String>,
     tokens: BTreeMap<Customer, StartTokens>,
     /// Of each trunk, the part of each node.
     parts: BTreeMap<(String, String), NodePart>,
@@ -138,6 +140,7 @@ impl QueueModel {
             requests: BTreeMap::new(),
             nodes: BTreeMap::new(),
             claims: Vec::new(),
+            claimed_again: BTreeSet::new(),
             tokens: BTreeMap::new(),
             parts: BTreeMap::new(),
             callbacks: Vec::new(),
@@ -407,6 +410,11 @@ impl QueueModel {
         let oldest = waiting.next();
         let count = u64::from(oldest.is_some()) + waiting.count() as u64;
         (count, oldest.map(|call| call.call.accepted_at))
+    }
+
+    /// A database may have counted two claims of one call as one: those within a millisecond. They are attempts without a pause, which no plan has.
+    pub fn may_count_fewer(&self, callee: &str) -> bool {
+        self.claimed_again.contains(callee)
     }
 
     pub fn calls_to(&self, account: &AccountSid, callee: &str, within: SignedDuration) -> u32 {
