@@ -14,18 +14,22 @@ use crate::store::statements::sqlite;
 use crate::store::{StoreError, binding};
 
 const READ: &str = sqlite!("SELECT queue_time, wall_time, boot, boot_time FROM queue_clock");
+const BEGIN: &str = sqlite!(
+    "INSERT INTO queue_clock (one, queue_time, wall_time, boot, boot_time) VALUES (1, $1, $2, $3, $4) \
+     ON CONFLICT (one) DO NOTHING"
+);
 const WRITE: &str = sqlite!(
     "INSERT INTO queue_clock (one, queue_time, wall_time, boot, boot_time) VALUES (1, $1, $2, $3, $4) \
      ON CONFLICT (one) DO UPDATE SET queue_time = $1, wall_time = $2, boot = $3, boot_time = $4 WHERE queue_time < $1"
 );
 
-/// Milliseconds, as in every column.
+/// Milliseconds, as in every column: whoever reads what this one has written down tells the same time as it, to the millisecond.
 #[derive(Debug, Clone)]
 pub struct QueueClock {
     boot: String,
     /// The queue's time when the process began.
     began: i64,
-    began_after_boot: Duration,
+    began_after_boot: i64,
 }
 
 /// What was written down, and when.
@@ -37,24 +41,19 @@ struct Mark {
 }
 
 impl QueueClock {
+    /// A new file's time begins here, once: all that open it in the same moment go by the first.
     pub fn read(db: &Connection) -> rusqlite::Result<Self> {
-        let mark = db
-            .query_row(READ, [], |row| {
-                Ok(Mark {
-                    queue_time: row.get(0)?,
-                    wall_time: row.get(1)?,
-                    boot: row.get(2)?,
-                    boot_time: row.get(3)?,
-                })
-            })
-            .optional()?;
-        let (boot, since_boot) = (clock::boot_id(), clock::since_boot());
-        let began = began(
-            mark.as_ref(),
-            &boot,
-            millis(since_boot),
-            clock::wall_millis(),
-        );
+        let boot = clock::boot_id();
+        let mark = match mark(db)? {
+            Some(mark) => mark,
+            None => {
+                let wall = clock::wall_millis();
+                db.execute(BEGIN, params![wall, wall, boot, since_boot()])?;
+                mark(db)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?
+            }
+        };
+        let since_boot = since_boot();
+        let began = began(&mark, &boot, since_boot, clock::wall_millis());
         Ok(Self {
             boot,
             began,
@@ -63,7 +62,7 @@ impl QueueClock {
     }
 
     pub fn now(&self) -> i64 {
-        self.began + millis(clock::since_boot().saturating_sub(self.began_after_boot))
+        self.at(since_boot())
     }
 
     pub fn after(&self, time: SignedDuration) -> i64 {
@@ -72,21 +71,45 @@ impl QueueClock {
 
     /// Writes the time down, so that the next life goes on from here.
     pub fn write(&self, db: &Connection) -> Result<(), StoreError> {
-        let since_boot = millis(clock::since_boot());
-        let values = params![self.now(), clock::wall_millis(), self.boot, since_boot];
+        let since_boot = since_boot();
+        let values = params![
+            self.at(since_boot),
+            clock::wall_millis(),
+            self.boot,
+            since_boot
+        ];
         db.prepare_cached(WRITE)?.execute(values)?;
         Ok(())
     }
+
+    fn at(&self, since_boot: i64) -> i64 {
+        self.began + (since_boot - self.began_after_boot).max(0)
+    }
 }
 
-fn began(mark: Option<&Mark>, boot: &str, since_boot: i64, wall: i64) -> i64 {
-    let Some(mark) = mark else { return wall };
+fn mark(db: &Connection) -> rusqlite::Result<Option<Mark>> {
+    let read = db.query_row(READ, [], |row| {
+        Ok(Mark {
+            queue_time: row.get(0)?,
+            wall_time: row.get(1)?,
+            boot: row.get(2)?,
+            boot_time: row.get(3)?,
+        })
+    });
+    read.optional()
+}
+
+fn began(mark: &Mark, boot: &str, since_boot: i64, wall: i64) -> i64 {
     let passed = if mark.boot == boot && !boot.is_empty() {
         since_boot - mark.boot_time
     } else {
         wall - mark.wall_time
     };
     mark.queue_time + passed.max(0)
+}
+
+fn since_boot() -> i64 {
+    millis(clock::since_boot())
 }
 
 fn millis(time: Duration) -> i64 {
@@ -105,17 +128,30 @@ mod tests {
             boot: "one".to_owned(),
             boot_time: 2_000,
         };
-        assert_eq!(
-            began(None, "one", 3_000, 7_000_000),
-            7_000_000,
-            "a new file"
-        );
-        let same_boot = |wall| began(Some(&mark), "one", 3_000, wall);
+        let same_boot = |wall| began(&mark, "one", 3_000, wall);
         assert_eq!(same_boot(5_001_000), 1_001_000);
         assert_eq!(same_boot(99_000_000), 1_001_000, "set forward");
         assert_eq!(same_boot(1), 1_001_000, "set back");
-        let other_boot = |wall| began(Some(&mark), "two", 500, wall);
+        let other_boot = |wall| began(&mark, "two", 500, wall);
         assert_eq!(other_boot(5_060_000), 1_060_000, "a minute of downtime");
         assert_eq!(other_boot(4_000_000), 1_000_000, "never backwards");
+    }
+
+    #[test]
+    fn all_that_open_a_new_file_tell_the_same_time() {
+        let db = Connection::open_in_memory().unwrap();
+        db.execute_batch(
+            "CREATE TABLE queue_clock (one INTEGER PRIMARY KEY, queue_time, wall_time, boot, boot_time)",
+        )
+        .unwrap();
+        let first = QueueClock::read(&db).unwrap();
+        let second = QueueClock::read(&db).unwrap();
+        first.write(&db).unwrap();
+        let third = QueueClock::read(&db).unwrap();
+        for later in [0, 1, 7_919, 86_400_000] {
+            let moment = third.began_after_boot + later;
+            let told = [&first, &second, &third].map(|clock| clock.at(moment));
+            assert_eq!(told, [told[0]; 3], "{later} ms later");
+        }
     }
 }
