@@ -53,6 +53,8 @@ pub struct TrunkSettings {
 pub struct TrunkHealthSettings {
     /// Different numbers in a row that it refused.
     pub refusals: u32,
+    /// From one call that tries it to the next, where it refuses every number.
+    pub refusal_pause: Duration,
     /// Different numbers in a row to which it said nothing.
     pub silences: u32,
     pub first_pause: Duration,
@@ -171,6 +173,7 @@ fn health(section: &mut Section) -> Result<TrunkHealthSettings, Mistake> {
     }
     Ok(TrunkHealthSettings {
         refusals: section.number("refusals", 1..=10_000)?,
+        refusal_pause: section.seconds("refusal_pause_seconds", 1..=LONGEST)?,
         silences: section.number("silences", 1..=10_000)?,
         first_pause,
         longest_pause,

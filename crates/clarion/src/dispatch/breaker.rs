@@ -1,27 +1,29 @@
 //! A trunk that keeps failing is left alone for a while, then tried with one call.
 //!
 //! A number that is refused says little about the trunk, so only different numbers count, and one call that gets through clears the trunk.
-//! Numbers that are refused cost the others no more than a second: such a trunk is there, and one call a second finds out whether it works
-//! again. A trunk that says nothing, or that says that it is down, is left alone for longer each time.
+//! Many refused numbers of one account say more about the account: its calls are sent one by one, a second apart (`refusal_pause_seconds`), and nobody else's. Only if
+//! several accounts fare like that, the trunk is tried call by call for all. A trunk that says nothing, or that says that it is down, is left
+//! alone for longer each time.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::config::TrunkHealthSettings;
+use crate::domain::account::AccountSid;
 
-/// A trunk that refuses every number is tried again after this.
-const AFTER_REFUSALS: Duration = Duration::from_secs(1);
+/// As many accounts whose numbers are all refused say that it is the trunk.
+const MANY_ACCOUNTS: usize = 3;
 
 /// What a call has shown about its trunk.
 #[derive(Debug, Clone, Copy)]
 pub enum Evidence<'a> {
     /// The callee's side has answered, whatever it said.
     Worked,
-    /// The trunk does not carry a call to this number.
-    Refused(&'a str),
+    /// The trunk does not carry a call of this account to this number.
+    Refused(&'a AccountSid, &'a str),
     /// Nothing came back, or nothing could be sent.
     Silent(&'a str),
     /// By what it said, it carries no calls at all now.
@@ -31,14 +33,27 @@ pub enum Evidence<'a> {
 #[derive(Debug)]
 pub struct Breaker {
     settings: TrunkHealthSettings,
-    /// Since something worked.
-    refused: HashSet<u64>,
+    /// Numbers that it refused, of whom, since something worked.
+    refused: HashMap<AccountSid, RefusedAccount>,
     silent: HashSet<u64>,
     pauses: u32,
+    /// All calls.
+    all: OneByOne,
+    trials: u64,
+}
+
+#[derive(Debug, Default)]
+struct RefusedAccount {
+    numbers: HashSet<u64>,
+    calls: OneByOne,
+}
+
+/// Calls that are sent one by one, since there was reason to.
+#[derive(Debug, Default)]
+struct OneByOne {
     paused_until: Option<Instant>,
     /// The last call that was sent to see whether it works again, while that is not known.
     trial: Option<Trial>,
-    trials: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -56,39 +71,9 @@ pub enum SendLeave {
     Denied,
 }
 
-impl Breaker {
-    pub fn new(settings: TrunkHealthSettings) -> Self {
-        Self {
-            settings,
-            refused: HashSet::new(),
-            silent: HashSet::new(),
-            pauses: 0,
-            paused_until: None,
-            trial: None,
-            trials: 0,
-        }
-    }
-
-    /// May a call be sent there? After a pause the answer is yes for one call, until its end is known or a further pause is over: a number
-    /// that says nothing for long, or is refused late, does not keep others from trying.
-    pub fn ask(&mut self, now: Instant) -> SendLeave {
-        if !self.would_allow(now) {
-            return SendLeave::Denied;
-        }
-        if self.paused_until.is_none() {
-            return SendLeave::Free;
-        }
-        self.trials += 1;
-        let number = self.trials;
-        self.trial = Some(Trial { number, began: now });
-        SendLeave::Trial(number)
-    }
-
-    pub fn would_allow(&self, now: Instant) -> bool {
-        let long = match self.pauses {
-            0 => AFTER_REFUSALS,
-            _ => self.settings.first_pause,
-        };
+impl OneByOne {
+    /// A trial that takes longer than this does not keep another from trying.
+    fn would_allow(&self, now: Instant, long: Duration) -> bool {
         let is_long = |trial: Trial| now >= trial.began + long;
         let Some(until) = self.paused_until else {
             return true;
@@ -96,14 +81,91 @@ impl Breaker {
         now >= until && self.trial.is_none_or(is_long)
     }
 
-    /// Calls are sent one by one.
-    pub fn is_tripped(&self) -> bool {
+    fn is_on(&self) -> bool {
         self.paused_until.is_some()
+    }
+
+    fn pause_for(&mut self, time: Duration, now: Instant) {
+        let until = now + time;
+        self.paused_until = Some(self.paused_until.map_or(until, |known| known.max(until)));
+    }
+}
+
+impl Breaker {
+    pub fn new(settings: TrunkHealthSettings) -> Self {
+        Self {
+            settings,
+            refused: HashMap::new(),
+            silent: HashSet::new(),
+            pauses: 0,
+            all: OneByOne::default(),
+            trials: 0,
+        }
+    }
+
+    /// May a call of this account be sent there? After a pause the answer is yes for one call, until its end is known or a further pause is
+    /// over: a number that says nothing for long, or is refused late, does not keep others from trying.
+    pub fn ask(&mut self, account: &AccountSid, now: Instant) -> SendLeave {
+        if !self.would_allow(account, now) {
+            return SendLeave::Denied;
+        }
+        let own = self.refused.get_mut(account).map(|own| &mut own.calls);
+        let (number, mut is_trial) = (self.trials + 1, false);
+        for calls in [Some(&mut self.all), own].into_iter().flatten() {
+            if calls.is_on() {
+                calls.trial = Some(Trial { number, began: now });
+                is_trial = true;
+            }
+        }
+        if !is_trial {
+            return SendLeave::Free;
+        }
+        self.trials = number;
+        SendLeave::Trial(number)
+    }
+
+    pub fn would_allow(&self, account: &AccountSid, now: Instant) -> bool {
+        let own = self.refused.get(account);
+        self.would_allow_some(now)
+            && own.is_none_or(|own| own.calls.would_allow(now, self.settings.refusal_pause))
+    }
+
+    /// Whether it would allow a call of an account that has shown nothing.
+    pub fn would_allow_some(&self, now: Instant) -> bool {
+        let long = match self.pauses {
+            0 => self.settings.refusal_pause,
+            _ => self.settings.first_pause,
+        };
+        self.all.would_allow(now, long)
+    }
+
+    /// Calls are sent one by one, whosever they are.
+    pub fn is_tripped(&self) -> bool {
+        self.all.is_on()
+    }
+
+    /// Accounts whose calls are sent one by one, and whether one may be sent now.
+    pub fn slowed(&self, now: Instant) -> impl Iterator<Item = (&AccountSid, bool)> {
+        let slowed = self.refused.iter().filter(|(_, own)| own.calls.is_on());
+        slowed.map(move |(account, own)| {
+            (
+                account,
+                own.calls.would_allow(now, self.settings.refusal_pause),
+            )
+        })
+    }
+
+    /// Nothing has worked since it was slowed down, for one account or for all.
+    pub fn is_failing(&self, now: Instant) -> bool {
+        !self.would_allow_some(now) || self.slowed(now).any(|(_, may_send)| !may_send)
     }
 
     /// The one that tried is over. If nobody has said how, another one tries.
     pub fn trial_over(&mut self, number: u64) {
-        self.trial.take_if(|trial| trial.number == number);
+        let own = self.refused.values_mut().map(|own| &mut own.calls);
+        for calls in own.chain([&mut self.all]) {
+            calls.trial.take_if(|trial| trial.number == number);
+        }
     }
 
     pub fn note(&mut self, evidence: Evidence<'_>, now: Instant) {
@@ -113,7 +175,7 @@ impl Breaker {
                 *self = Self::new(self.settings);
                 self.trials = trials;
             }
-            Evidence::Refused(number) => self.refuse(number, now),
+            Evidence::Refused(account, number) => self.refuse(account, number, now),
             Evidence::Silent(number) => {
                 let is_many = self.settings.silences as usize;
                 self.silent.insert(hash(number));
@@ -126,27 +188,40 @@ impl Breaker {
         }
     }
 
-    fn refuse(&mut self, number: &str, now: Instant) {
-        let is_many = self.settings.refusals as usize;
-        let is_new = self.refused.insert(hash(number));
-        // A number that is known to be refused says nothing new: another one tries at once.
-        if is_new && self.refused.len() >= is_many {
-            let until = now + AFTER_REFUSALS;
-            self.paused_until = Some(self.paused_until.map_or(until, |known| known.max(until)));
+    /// What an account adds to what is known of the trunk is bounded, and so is what is kept in mind.
+    fn refuse(&mut self, account: &AccountSid, number: &str, now: Instant) {
+        let (is_many, pause) = (self.settings.refusals as usize, self.settings.refusal_pause);
+        if !self.refused.contains_key(account) && self.refused.len() >= MANY_ACCOUNTS * is_many {
+            return self.all.pause_for(pause, now);
         }
-        if self.refused.len() > 2 * is_many {
-            self.refused = (self.refused.iter().copied()).take(is_many).collect();
+        let own = self.refused.entry(account.clone()).or_default();
+        // A number that is known to be refused says nothing new: another one tries at once.
+        if !own.numbers.insert(hash(number)) {
+            return;
+        }
+        if own.numbers.len() >= is_many {
+            own.calls.pause_for(pause, now);
+        }
+        if own.numbers.len() > 2 * is_many {
+            own.numbers = (own.numbers.iter().copied()).take(is_many).collect();
+        }
+        let counted = self
+            .refused
+            .values()
+            .map(|own| own.numbers.len().min(is_many));
+        if counted.sum::<usize>() >= MANY_ACCOUNTS * is_many {
+            self.all.pause_for(pause, now);
         }
     }
 
     /// Calls that were under way together fail together: that is one failure.
     fn pause(&mut self, now: Instant) {
-        let is_paused = self.paused_until.is_some_and(|until| now < until);
+        let is_paused = self.all.paused_until.is_some_and(|until| now < until);
         if self.pauses > 0 && is_paused {
             return;
         }
         let pause = self.settings.first_pause * 2u32.saturating_pow(self.pauses.min(8));
-        self.paused_until = Some(now + pause.min(self.settings.longest_pause));
+        self.all.paused_until = Some(now + pause.min(self.settings.longest_pause));
         self.pauses += 1;
     }
 }
@@ -163,10 +238,15 @@ mod tests {
 
     const SETTINGS: TrunkHealthSettings = TrunkHealthSettings {
         refusals: 20,
+        refusal_pause: Duration::from_secs(1),
         silences: 5,
         first_pause: Duration::from_secs(10),
         longest_pause: Duration::from_secs(300),
     };
+
+    fn account(number: u32) -> AccountSid {
+        format!("{number:032}").parse().unwrap()
+    }
 
     fn second(number: u64) -> Duration {
         Duration::from_secs(number)
@@ -185,14 +265,14 @@ mod tests {
     fn refused(numbers: u32, now: Instant) -> Breaker {
         let mut breaker = Breaker::new(SETTINGS);
         for number in 0..numbers {
-            breaker.note(Evidence::Refused(&number.to_string()), now);
+            breaker.note(Evidence::Refused(&account(0), &number.to_string()), now);
         }
         breaker
     }
 
     /// The number of the call that may try.
     fn trial(breaker: &mut Breaker, now: Instant) -> Option<u64> {
-        match breaker.ask(now) {
+        match breaker.ask(&account(0), now) {
             SendLeave::Trial(number) => Some(number),
             SendLeave::Denied => None,
             SendLeave::Free => panic!("it is not tripped"),
@@ -202,7 +282,7 @@ mod tests {
     #[test]
     fn after_silence_in_a_row_one_call_tries_again() {
         let now = Instant::now();
-        assert_eq!(silent(4, now).ask(now), SendLeave::Free);
+        assert_eq!(silent(4, now).ask(&account(0), now), SendLeave::Free);
         let mut breaker = silent(5, now);
         assert_eq!(trial(&mut breaker, now + second(9)), None);
         let later = now + second(11);
@@ -217,7 +297,7 @@ mod tests {
         );
         assert!(trial(&mut breaker, later + second(21)).is_some());
         breaker.note(Evidence::Worked, later);
-        assert_eq!(breaker.ask(later), SendLeave::Free);
+        assert_eq!(breaker.ask(&account(0), later), SendLeave::Free);
     }
 
     #[test]
@@ -236,10 +316,10 @@ mod tests {
         let now = Instant::now();
         let mut breaker = Breaker::new(SETTINGS);
         for _ in 0..1000 {
-            breaker.note(Evidence::Refused("bad"), now);
+            breaker.note(Evidence::Refused(&account(0), "bad"), now);
             breaker.note(Evidence::Silent("dead"), now);
         }
-        assert_eq!(breaker.ask(now), SendLeave::Free);
+        assert_eq!(breaker.ask(&account(0), now), SendLeave::Free);
     }
 
     #[test]
@@ -248,22 +328,25 @@ mod tests {
         let mut breaker = Breaker::new(SETTINGS);
         let (mut time, mut dialled) = (now, 0);
         for number in 0..1000 {
-            let leave = breaker.ask(time);
+            let leave = breaker.ask(&account(0), time);
             if leave != SendLeave::Denied {
                 dialled += 1;
-                breaker.note(Evidence::Refused(&number.to_string()), time);
+                breaker.note(Evidence::Refused(&account(0), &number.to_string()), time);
             }
             if let SendLeave::Trial(number) = leave {
                 breaker.trial_over(number);
             }
             time += Duration::from_millis(100);
-            assert!(breaker.would_allow(time + second(1)), "{number}");
+            assert!(
+                breaker.would_allow(&account(0), time + second(1)),
+                "{number}"
+            );
         }
         assert!((100..130).contains(&dialled), "one a second: {dialled}");
         let next = time + second(1);
         assert!(trial(&mut breaker, next).is_some());
         breaker.note(Evidence::Worked, next);
-        assert_eq!(breaker.ask(next), SendLeave::Free, "cleared");
+        assert_eq!(breaker.ask(&account(0), next), SendLeave::Free, "cleared");
     }
 
     #[test]
@@ -273,7 +356,7 @@ mod tests {
         let later = now + second(1);
         assert_eq!(trial(&mut breaker, now), None);
         let known = trial(&mut breaker, later).unwrap();
-        breaker.note(Evidence::Refused("7"), later);
+        breaker.note(Evidence::Refused(&account(0), "7"), later);
         breaker.trial_over(known);
         assert!(trial(&mut breaker, later).is_some(), "another one at once");
     }
@@ -342,9 +425,55 @@ mod tests {
         let mut breaker = Breaker::new(SETTINGS);
         for number in 0..20 {
             breaker.note(Evidence::Silent(&number.to_string()), now);
-            breaker.note(Evidence::Refused(&number.to_string()), now);
+            breaker.note(Evidence::Refused(&account(0), &number.to_string()), now);
             breaker.note(Evidence::Worked, now);
         }
-        assert_eq!(breaker.ask(now), SendLeave::Free);
+        assert_eq!(breaker.ask(&account(0), now), SendLeave::Free);
+    }
+
+    #[test]
+    fn numbers_of_one_account_that_are_refused_hold_no_other_account_back() {
+        let now = Instant::now();
+        let mut breaker = refused(1000, now);
+        assert_eq!(breaker.ask(&account(0), now), SendLeave::Denied);
+        assert!(breaker.is_failing(now), "for people");
+        for number in 0..30 {
+            assert_eq!(breaker.ask(&account(1), now), SendLeave::Free, "{number}");
+        }
+        let slowed: Vec<_> = breaker.slowed(now).collect();
+        assert_eq!(slowed, [(&account(0), false)]);
+        assert!(!breaker.is_tripped());
+        // A trial of the one changes nothing for the other.
+        let later = now + second(1);
+        assert!(trial(&mut breaker, later).is_some());
+        assert_eq!(breaker.ask(&account(1), later), SendLeave::Free);
+    }
+
+    #[test]
+    fn a_trunk_that_refuses_the_numbers_of_several_accounts_is_tried_call_by_call() {
+        let now = Instant::now();
+        for accounts in [3, 60, 1000] {
+            let mut breaker = Breaker::new(SETTINGS);
+            for number in 0..60 {
+                let from = account(number % accounts);
+                assert_eq!(breaker.ask(&from, now), SendLeave::Free, "{number}");
+                breaker.note(Evidence::Refused(&from, &number.to_string()), now);
+            }
+            assert_eq!(breaker.ask(&account(5000), now), SendLeave::Denied);
+            let later = now + second(1);
+            let SendLeave::Trial(first) = breaker.ask(&account(5000), later) else {
+                panic!("one tries");
+            };
+            let next = breaker.ask(&account(5001), later);
+            assert_eq!(next, SendLeave::Denied, "and only one");
+            breaker.trial_over(first);
+            for number in 60..2000 {
+                let number = account(number);
+                breaker.note(Evidence::Refused(&number, number.as_str()), later);
+            }
+            assert!(breaker.refused.len() <= 60, "{}", breaker.refused.len());
+            breaker.note(Evidence::Worked, later);
+            assert_eq!(breaker.ask(&account(5001), later), SendLeave::Free);
+        }
     }
 }

@@ -264,7 +264,8 @@ impl CallRunner {
     fn channel(&self, claimed: &ClaimedCall, tried: &[String]) -> Result<Channel, NoChannel> {
         let drawn = u32::from_be_bytes(random::bytes());
         let only = claimed.only_trunk.as_deref();
-        self.pool.channel(claimed.call.ends(), only, tried, drawn)
+        let call = &claimed.call;
+        (self.pool).channel(&call.account, call.ends(), only, tried, drawn)
     }
 
     async fn try_trunk(
@@ -294,8 +295,8 @@ impl CallRunner {
         progress.legs.extend(legs);
         // While the channel is held: the next trial comes after what this one has shown.
         if let Ending::Failed(failure) = &placed.ending {
-            let callee = progress.claimed.call.number.digits();
-            if let Some(evidence) = evidence(failure, trunk.policy(), callee) {
+            let call = &progress.claimed.call;
+            if let Some(evidence) = evidence(failure, trunk.policy(), call) {
                 trunk.note(evidence);
             }
         }
@@ -445,8 +446,9 @@ impl TriedTrunks {
 fn evidence<'a>(
     failure: &Failure,
     policy: &ResponsePolicy,
-    callee: &'a str,
+    call: &'a NewCall,
 ) -> Option<Evidence<'a>> {
+    let callee = call.number.digits();
     if failure.was_not_sent() {
         return Some(Evidence::Down);
     }
@@ -458,7 +460,7 @@ fn evidence<'a>(
     Some(match end_reason::judge(failure, policy).verdict {
         Verdict::Final => Evidence::Worked,
         Verdict::TrunkDown => Evidence::Down,
-        Verdict::NextTrunk | Verdict::Wait => Evidence::Refused(callee),
+        Verdict::NextTrunk | Verdict::Wait => Evidence::Refused(&call.account, callee),
     })
 }
 

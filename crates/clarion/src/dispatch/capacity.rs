@@ -15,40 +15,70 @@ pub struct WaitingLane {
     pub lane: Lane,
 }
 
+/// What a trunk can still carry.
+#[derive(Debug, Clone, Default)]
+pub struct TrunkLeft {
+    pub calls: u32,
+    /// At most so many of these accounts.
+    pub slowed: HashMap<AccountSid, u32>,
+}
+
+impl TrunkLeft {
+    /// So many, whosever they are.
+    pub fn of_all(calls: u32) -> Self {
+        Self {
+            calls,
+            slowed: HashMap::new(),
+        }
+    }
+
+    fn of(&self, account: &AccountSid) -> u32 {
+        let slowed = self.slowed.get(account);
+        slowed.map_or(self.calls, |left| self.calls.min(*left))
+    }
+
+    fn take(&mut self, account: &AccountSid, wanted: u32) -> u32 {
+        let taken = self.of(account).min(wanted);
+        self.calls -= taken;
+        if let Some(slowed) = self.slowed.get_mut(account) {
+            *slowed -= taken;
+        }
+        taken
+    }
+}
+
 /// What the trunks can still carry. A call takes a place on one of the trunks of its route.
 #[derive(Debug, Clone, Default)]
 pub struct TrunksLeft {
-    left: HashMap<String, u32>,
+    left: HashMap<String, TrunkLeft>,
 }
 
 impl TrunksLeft {
-    pub fn new(left: impl IntoIterator<Item = (String, u32)>) -> Self {
+    pub fn new(left: impl IntoIterator<Item = (String, TrunkLeft)>) -> Self {
         Self {
             left: left.into_iter().collect(),
         }
     }
 
     /// Takes up to so many places for calls of this route. A route of which no trunk is left in the configuration needs none: its calls shall end.
-    fn take(&mut self, route: &RouteKey, wanted: u32) -> u32 {
+    fn take(&mut self, account: &AccountSid, route: &RouteKey, wanted: u32) -> u32 {
         let (mut taken, mut is_known) = (0, false);
         for trunk in route.trunks() {
             if let Some(left) = self.left.get_mut(trunk) {
                 is_known = true;
-                let places = (wanted - taken).min(*left);
-                *left -= places;
-                taken += places;
+                taken += left.take(account, wanted - taken);
             }
         }
         if is_known { taken } else { wanted }
     }
 
-    /// Whether a call of this route could start.
-    pub fn is_free(&self, route: &RouteKey) -> bool {
+    /// Whether a call of this account and route could start.
+    pub fn is_free(&self, account: &AccountSid, route: &RouteKey) -> bool {
         let mut known = route
             .trunks()
             .filter_map(|trunk| self.left.get(trunk))
             .peekable();
-        known.peek().is_none() || known.any(|left| *left > 0)
+        known.peek().is_none() || known.any(|left| left.of(account) > 0)
     }
 }
 
@@ -67,7 +97,7 @@ pub fn fair_shares(
         let share = LaneShare {
             account: only.account.clone(),
             lane: only.lane.clone(),
-            calls: trunks.take(&only.lane.route, wanted),
+            calls: trunks.take(&only.account, &only.lane.route, wanted),
         };
         return Vec::from_iter((share.calls > 0).then_some(share));
     }
@@ -164,12 +194,14 @@ impl AccountShare {
 impl AppShare {
     fn first_free(&self, trunks: &TrunksLeft) -> Option<&LaneShare> {
         let mut lanes = self.lanes.iter().filter(|_| self.left > 0);
-        lanes.find(|share| trunks.is_free(&share.lane.route))
+        lanes.find(|share| trunks.is_free(&share.account, &share.lane.route))
     }
 
     fn take(&mut self, trunks: &mut TrunksLeft) {
         let mut lanes = self.lanes.iter_mut();
-        if let Some(share) = lanes.find(|share| trunks.take(&share.lane.route, 1) > 0) {
+        if let Some(share) =
+            lanes.find(|share| trunks.take(&share.account, &share.lane.route, 1) > 0)
+        {
             share.calls += 1;
             self.left -= 1;
         }
@@ -204,7 +236,10 @@ mod tests {
     }
 
     fn shares(free: u32, waiting: Vec<WaitingLane>, turn: usize) -> Vec<(Lane, u32)> {
-        let trunks = TrunksLeft::new([("trunk".to_owned(), u32::MAX), ("other".to_owned(), 2)]);
+        let trunks = TrunksLeft::new([
+            ("trunk".to_owned(), TrunkLeft::of_all(u32::MAX)),
+            ("other".to_owned(), TrunkLeft::of_all(2)),
+        ]);
         let shares = fair_shares(free, trunks, waiting, turn).into_iter();
         let mut shares: Vec<_> = shares.map(|share| (share.lane, share.calls)).collect();
         shares.sort();
@@ -287,6 +322,37 @@ mod tests {
         assert!(count("other") <= 2 && count("trunk") >= 2);
         let gone = shares(3, vec![on("gone", 1)], 0);
         assert_eq!(gone[0].1, 3, "they shall end");
+    }
+
+    #[test]
+    fn an_account_whose_calls_go_one_by_one_leaves_the_rest_to_others() {
+        for (may_send, on_both) in [(0, 4), (1, 5)] {
+            let slow = TrunkLeft {
+                calls: 10,
+                slowed: HashMap::from([(id(1), may_send)]),
+            };
+            let left = |name: &str, left: TrunkLeft| (name.to_owned(), left);
+            let trunks =
+                TrunksLeft::new([left("trunk", slow), left("other", TrunkLeft::of_all(4))]);
+            let many = u32::MAX;
+            let lanes = vec![waiting(1, many, 1, many), waiting(2, many, 2, many)];
+            let taken = fair_shares(100, trunks.clone(), lanes.clone(), 0);
+            let taken: Vec<_> = taken
+                .iter()
+                .map(|share| (share.lane.app.clone(), share.calls))
+                .collect();
+            let expected = [(id(1), may_send), (id(2), 10 - may_send)];
+            assert_eq!(taken, expected[usize::from(may_send == 0)..]);
+            let alone = fair_shares(100, trunks.clone(), lanes[..1].to_vec(), 0);
+            assert_eq!(alone.iter().map(|share| share.calls).sum::<u32>(), may_send);
+            let route = lane(1, "trunk other", 5).route;
+            assert!(trunks.is_free(&id(1), &route));
+            let both = vec![WaitingLane {
+                lane: lane(1, "trunk other", 5),
+                ..waiting(1, many, 1, many)
+            }];
+            assert_eq!(fair_shares(100, trunks, both, 0)[0].calls, on_both);
+        }
     }
 
     #[test]

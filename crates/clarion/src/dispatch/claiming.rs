@@ -13,7 +13,6 @@ use super::switches::Switches;
 use super::trunk_pool::TrunkPool;
 use crate::claim_holds::ClaimHolds;
 use crate::domain::claim::{CalleeCaps, Claim, ClaimedCall};
-use crate::domain::route::RouteKey;
 use crate::store::StoreError;
 
 /// Calls claimed in one go at most: a commit stays short, and other accounts get their turn.
@@ -67,17 +66,19 @@ impl Claimer {
         let (lanes, trunks) = (waiting.len(), self.capacity.trunks_left());
         let full: Vec<_> = waiting
             .iter()
-            .map(|waiting| waiting.lane.route.clone())
-            .filter(|route| !trunks.is_free(route))
+            .filter(|waiting| !trunks.is_free(&waiting.account, &waiting.lane.route))
+            .map(|waiting| (waiting.account.clone(), waiting.lane.route.clone()))
             .collect();
-        self.pool()
-            .want_more(full.iter().flat_map(RouteKey::trunks));
+        let wanted = full.iter().flat_map(|(_, route)| route.trunks());
+        self.pool().want_more(wanted);
         let shares = fair_shares(free, trunks, waiting, turn);
         if shares.is_empty() {
-            let next_start = (!full.is_empty()).then(|| self.pool().next_start());
+            let starts = full.iter();
+            let starts =
+                starts.filter_map(|(account, route)| self.pool().next_start(account, route));
             return Ok(ClaimedCalls {
                 calls: Vec::new(),
-                next_look: [next_due, next_start.flatten()].into_iter().flatten().min(),
+                next_look: next_due.into_iter().chain(starts).min(),
                 rest: if lanes == 0 {
                     QueueRest::Nothing
                 } else {

@@ -14,14 +14,15 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::breaker::{Breaker, Evidence, SendLeave};
+use super::capacity::TrunkLeft;
 use super::lock;
 use super::node::HeldLease;
 use super::trunk_capacity::GrantedCapacity;
 use super::trunk_line::TrunkLine;
 use crate::config::TrunkSettings;
+use crate::domain::account::AccountSid;
 use crate::domain::response_policy::ResponsePolicy;
-use crate::domain::route::TrunkRoute;
-use crate::domain::route::{self, CallEnds};
+use crate::domain::route::{self, CallEnds, RouteKey, TrunkRoute};
 use crate::domain::trunk_grants::{GrantRequest, TrunkCapacity, TrunkGrant};
 
 /// One trunk with what is left of its capacity.
@@ -118,11 +119,11 @@ impl PooledTrunk {
     }
 
     /// A channel, if one is free and the trunk is worth a try.
-    fn channel(self: &Arc<Self>, now: Instant) -> Option<Channel> {
-        if !self.may_be_tried(now) || !lock(&self.capacity).take(now) {
+    fn channel(self: &Arc<Self>, account: &AccountSid, now: Instant) -> Option<Channel> {
+        if !self.may_be_tried_for(account, now) || !lock(&self.capacity).take(now) {
             return None;
         }
-        let leave = lock(&self.breaker).ask(now);
+        let leave = lock(&self.breaker).ask(account, now);
         let channel = Channel {
             trunk: Arc::clone(self),
             trial: match leave {
@@ -135,16 +136,19 @@ impl PooledTrunk {
     }
 
     /// How many calls could start now.
-    fn left(&self, now: Instant) -> u32 {
+    fn left(&self, now: Instant) -> TrunkLeft {
         if !self.may_be_tried(now) {
-            return 0;
+            return TrunkLeft::of_all(0);
         }
         let left = lock(&self.capacity).left(now);
+        let breaker = lock(&self.breaker);
+        let slowed = breaker.slowed(now);
         // One tries, and what was claimed beside it would go back.
-        if lock(&self.breaker).is_tripped() {
-            left.min(1)
-        } else {
-            left
+        TrunkLeft {
+            calls: left.min(if breaker.is_tripped() { 1 } else { u32::MAX }),
+            slowed: slowed
+                .map(|(account, may_send)| (account.clone(), u32::from(may_send)))
+                .collect(),
         }
     }
 
@@ -154,7 +158,11 @@ impl PooledTrunk {
     }
 
     fn may_be_tried(&self, now: Instant) -> bool {
-        self.is_usable() && lock(&self.breaker).would_allow(now)
+        self.is_usable() && lock(&self.breaker).would_allow_some(now)
+    }
+
+    fn may_be_tried_for(&self, account: &AccountSid, now: Instant) -> bool {
+        self.is_usable() && lock(&self.breaker).would_allow(account, now)
     }
 
     fn is_usable(&self) -> bool {
@@ -220,7 +228,7 @@ impl PooledTrunk {
         if self.closed.load(Ordering::Relaxed) {
             return TrunkState::OutsideItsHours;
         }
-        if !lock(&self.breaker).would_allow(Instant::now()) {
+        if lock(&self.breaker).is_failing(Instant::now()) {
             return TrunkState::Failing;
         }
         match self.line.health() {
@@ -305,7 +313,7 @@ impl TrunkPool {
     }
 
     /// How many calls could start now over each trunk.
-    pub fn left(&self) -> impl Iterator<Item = (String, u32)> {
+    pub fn left(&self) -> impl Iterator<Item = (String, TrunkLeft)> {
         let now = Instant::now();
         let trunks = self.trunks.iter();
         trunks.map(move |trunk| (trunk.name().to_owned(), trunk.left(now)))
@@ -345,11 +353,12 @@ impl TrunkPool {
         }
     }
 
-    /// How long it takes until a call may start on a trunk that has a channel for it.
-    pub fn next_start(&self) -> Option<Duration> {
+    /// How long it takes until a call of this account may start on a trunk of this route that has a channel for it.
+    pub fn next_start(&self, account: &AccountSid, route: &RouteKey) -> Option<Duration> {
         let now = Instant::now();
-        let waits = self.trunks.iter().filter(|trunk| trunk.may_be_tried(now));
-        waits
+        let trunks = route.trunks().filter_map(|name| self.named(name));
+        trunks
+            .filter(|trunk| trunk.may_be_tried_for(account, now))
             .filter_map(|trunk| lock(&trunk.capacity).next_start(now))
             .min()
     }
@@ -362,9 +371,10 @@ impl TrunkPool {
         }
     }
 
-    /// The next channel for a call, on a trunk that was not tried yet; on this one alone, where there is one.
+    /// The next channel for a call of an account, on a trunk that was not tried yet; on this one alone, where there is one.
     pub fn channel(
         &self,
+        account: &AccountSid,
         ends: CallEnds<'_>,
         only: Option<&str>,
         tried: &[String],
@@ -383,9 +393,9 @@ impl TrunkPool {
                 continue;
             }
             untried |= trunk.is_in_service();
-            match trunk.channel(now) {
+            match trunk.channel(account, now) {
                 Some(channel) => return Ok(channel),
-                None => full |= trunk.may_be_tried(now),
+                None => full |= trunk.may_be_tried_for(account, now),
             }
         }
         Err(match (untried, full) {

@@ -131,7 +131,11 @@ async fn refused_numbers_of_one_customer_do_not_delay_another() {
 /// How long twenty calls to good numbers waited for their INVITE, while a neighbour calls so many that are refused after a while.
 async fn good_calls(refused: usize) -> Vec<Duration> {
     let telephone = refusing().await;
-    let trunk = telephone.trunk("only", "channels = 20\ncalls_per_second = 200\n");
+    // Whoever has to wait for a trial waits for an hour.
+    let trunk = telephone.trunk(
+        "only",
+        "channels = 20\ncalls_per_second = 200\nrefusal_pause_seconds = 3600\n",
+    );
     let stage = Stage::on(&trunk, "[dispatch]\nretry_seconds = 600\n").await;
     let mut bad = Customer::another(&stage, 1, |_| ()).await;
     let mut good = Customer::another(&stage, 2, |_| ()).await;
@@ -143,9 +147,9 @@ async fn good_calls(refused: usize) -> Vec<Duration> {
     let calling = async {
         let mut calls = Vec::new();
         for number in 0..20 {
-            // At first so many that the trunk is tried call by call; then some more since the last one.
+            // At first so many that the calls of the other go one by one; then some more since the last one.
             eventually("more are refused", async || {
-                refused == 0 || telephone.dialled().len() >= 25 + 10 * number
+                refused == 0 || telephone.dialled().len() >= 20 + 10 * number
             })
             .await;
             let callee = format!("1391{number:04}001");
