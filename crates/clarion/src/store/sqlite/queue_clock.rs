@@ -44,14 +44,11 @@ impl QueueClock {
     /// A new file's time begins here, once: all that open it in the same moment go by the first.
     pub fn read(db: &Connection) -> rusqlite::Result<Self> {
         let boot = clock::boot_id();
-        let mark = match mark(db)? {
-            Some(mark) => mark,
-            None => {
-                let wall = clock::wall_millis();
-                db.execute(BEGIN, params![wall, wall, boot, since_boot()])?;
-                mark(db)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?
-            }
-        };
+        if mark(db)?.is_none() {
+            let wall = clock::wall_millis();
+            db.execute(BEGIN, params![wall, wall, boot, since_boot()])?;
+        }
+        let mark = mark(db)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
         let since_boot = since_boot();
         let began = began(&mark, &boot, since_boot, clock::wall_millis());
         Ok(Self {
