@@ -288,6 +288,12 @@ pub const METRICS: &[Metric] = {
         ),
         metric(
             Counter,
+            "clarion_callback_looks_total",
+            &[],
+            "looks for callbacks that are due; what this process itself owes is mostly sent without one",
+        ),
+        metric(
+            Counter,
             "clarion_callbacks_given_up_total",
             &[],
             "callbacks that will not be tried again (`clarion callback list --state given-up`)",

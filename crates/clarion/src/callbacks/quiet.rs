@@ -1,5 +1,6 @@
-//! When the worker looks for what is due. Once everything that is due has been started, it does not look until the next is due, unless somebody owes
-//! something: what its own process owes, it is told, and then it need not look either.
+//! When the worker looks for what is due. Once everything that is due has been started, or has no place, it does not look until the next is due, unless
+//! somebody owes something: what its own process owes, it is told, and then it need not look either. What has no place waits until a delivery of
+//! its account ends: however much an account owes to receivers that do not answer, it makes nobody look.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,13 +9,16 @@ use jiff::SignedDuration;
 use tokio::time::Instant;
 
 use super::owed::{MOST, NewlyOwed, OwedReceiver};
+use crate::domain::account::AccountSid;
 use crate::domain::callback::DueReceiver;
 
-/// A time in which nothing is due but what the worker was told.
+/// A time in which nothing is due but what the worker was told, and what has no place.
 #[derive(Debug, Default)]
 pub struct QuietTime {
     until: Option<Instant>,
     known: HashSet<OwedReceiver>,
+    /// Accounts with something due for which there was no place.
+    passed_over: HashSet<AccountSid>,
 }
 
 /// What the worker does next.
@@ -31,6 +35,18 @@ impl QuietTime {
     /// Everything that is due has been started; the next is due then.
     pub fn begin(&mut self, until: Instant) {
         self.until = Some(until);
+    }
+
+    /// These have something due for which there is no place.
+    pub fn pass_over(&mut self, accounts: impl IntoIterator<Item = AccountSid>) {
+        self.passed_over.extend(accounts);
+    }
+
+    /// A place that a callback of this account had is free again.
+    pub fn is_free(&mut self, account: &AccountSid) {
+        if self.passed_over.contains(account) {
+            self.end();
+        }
     }
 
     /// Anything may be due.
@@ -58,6 +74,7 @@ impl QuietTime {
     pub fn next(&mut self, now: Instant) -> NextLook {
         let Some(until) = self.until.filter(|until| now < *until) else {
             self.end();
+            self.passed_over.clear();
             return NextLook::Look;
         };
         let left = until - now;
@@ -115,6 +132,27 @@ mod tests {
         assert_eq!(quiet.next(now), NextLook::Look, "they are not claimed yet");
         quiet.hear(only(&["a"]));
         assert_eq!(quiet.next(now), NextLook::Look, "it was not quiet");
+    }
+
+    #[test]
+    fn what_has_no_place_waits_for_one_of_its_account() {
+        let (mut quiet, now) = (QuietTime::default(), Instant::now());
+        let other: AccountSid = "cc33".repeat(8).parse().unwrap();
+        assert_eq!(quiet.next(now), NextLook::Look);
+        quiet.pass_over([owed("a").account]);
+        quiet.begin(now + SECOND);
+        quiet.is_free(&other);
+        assert_eq!(quiet.next(now), NextLook::Rest(SECOND), "another account's");
+        // What is claimed meanwhile changes nothing about it.
+        quiet.hear(only(&["b"]));
+        assert_eq!(known(&quiet.next(now)), Some(1));
+        quiet.begin(now + SECOND);
+        quiet.is_free(&owed("a").account);
+        assert_eq!(quiet.next(now), NextLook::Look);
+        quiet.begin(now + SECOND);
+        quiet.is_free(&owed("a").account);
+        let rest = NextLook::Rest(SECOND);
+        assert_eq!(quiet.next(now), rest, "this look passed nobody over");
     }
 
     #[test]

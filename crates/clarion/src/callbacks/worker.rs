@@ -4,7 +4,7 @@
 //! callback is claimed only if there is a place for it, overall, of its account and at its receiver, so no callback waits while its lease runs.
 //! Where its name leads is known only then: if there is no place at that address, it is put back.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -50,6 +50,15 @@ type Delivered = (Option<WebhookResponse>, Duration);
 type Finished = Result<(Id, Delivered), JoinError>;
 /// The places that were taken for a receiver of an account.
 type Reserved = HashMap<(AccountSid, String), Vec<PlaceId>>;
+
+/// The places that a step has taken for what is due.
+struct Taken {
+    places: Vec<(PlaceId, DueReceiver)>,
+    /// Whose callbacks are due and got none.
+    passed_over: HashSet<AccountSid>,
+    /// Nothing else is due, and whoever got none will get one only when a delivery of its account has ended.
+    are_all: bool,
+}
 
 /// A delivery under way.
 #[derive(Debug)]
@@ -175,41 +184,57 @@ impl Worker {
         }
         let now = Instant::now();
         match self.quiet.next(now) {
-            NextLook::Rest(wait) => return Ok(Step::Idle(SignedDuration::try_from(wait).ok())),
+            NextLook::Rest(wait) => Ok(Step::Idle(SignedDuration::try_from(wait).ok())),
             NextLook::Known(known, wait) => {
-                let (receivers, wait) = (known.len(), SignedDuration::try_from(wait).ok());
-                let places = self.places_for(receivers, free);
-                let taken = lock(&self.places).take(known, places, now.into_std());
-                if !taken.is_empty() {
-                    return self.claim(taken, Some(receivers), wait).await;
+                let wait = SignedDuration::try_from(wait).ok();
+                let taken = self.take(known, free);
+                if taken.places.is_empty() {
+                    self.rest(taken.passed_over, wait);
+                    return Ok(Step::Idle(wait));
                 }
+                self.claim(taken, wait).await
             }
-            NextLook::Look => {}
+            NextLook::Look => self.look(free).await,
         }
+    }
+
+    async fn look(&mut self, free: usize) -> Result<Step, StoreError> {
         let look = ReceiverLook {
             limit: RECEIVERS_LOOKED_AT,
             after: std::mem::take(&mut self.look_after),
             full: lock(&self.places).full_accounts(),
         };
-        let has_room = look.full.is_empty();
+        metrics::counter!("clarion_callback_looks_total").increment(1);
+        self.quiet.pass_over(look.full.iter().cloned());
         let found = self.store.due_receivers(look).await?;
         self.look_after = found.after;
-        let seen = found.receivers.len();
-        let places = self.places_for(seen, free);
-        let taken = lock(&self.places).take(found.receivers, places, Instant::now().into_std());
-        let sees_all = has_room && self.look_after.is_empty();
-        if !taken.is_empty() {
-            let seen = sees_all.then_some(seen);
-            return self.claim(taken, seen, found.next_due).await;
+        let mut taken = self.take(found.receivers, free);
+        taken.are_all &= self.look_after.is_empty();
+        if !taken.places.is_empty() {
+            return self.claim(taken, found.next_due).await;
         }
-        if sees_all && seen == 0 {
-            self.rest_until_due(found.next_due);
+        if !taken.are_all {
+            return Ok(Step::Idle(Some(LOOK_PAUSE)));
         }
-        Ok(Step::Idle(if self.look_after.is_empty() {
-            found.next_due
-        } else {
-            Some(LOOK_PAUSE)
-        }))
+        self.rest(taken.passed_over, found.next_due);
+        Ok(Step::Idle(found.next_due))
+    }
+
+    /// Takes places for what is due.
+    fn take(&self, due: Vec<DueReceiver>, free: usize) -> Taken {
+        let most = self.places_for(due.len(), free);
+        let receivers: Vec<_> = due.iter().map(receiver).collect();
+        let places = lock(&self.places).take(due, most, Instant::now().into_std());
+        let with_place: HashSet<_> = places.iter().map(|(_, due)| receiver(due)).collect();
+        let without = receivers
+            .into_iter()
+            .filter(|one| !with_place.contains(one));
+        let passed_over: HashSet<_> = without.map(|(account, _)| account).collect();
+        Taken {
+            are_all: passed_over.is_empty() || places.len() < most,
+            places,
+            passed_over,
+        }
     }
 
     /// How many places are taken for what is due at so many receivers. Nobody is passed over: where there are several, all that is free is shared out.
@@ -221,27 +246,30 @@ impl Worker {
         }
     }
 
-    fn rest_until_due(&mut self, next_due: Option<SignedDuration>) {
+    /// What is due has been started, or has no place.
+    fn rest(
+        &mut self,
+        passed_over: impl IntoIterator<Item = AccountSid>,
+        next_due: Option<SignedDuration>,
+    ) {
+        self.quiet.pass_over(passed_over);
         self.quiet.begin(Instant::now() + self.pause(next_due));
     }
 
-    /// Claims callbacks for places that were taken, and gives back those that are not needed. `seen` is how many receivers have something due, if
-    /// those are all.
+    /// Claims callbacks for places that were taken, and gives back those that are not needed.
     async fn claim(
         &mut self,
-        taken: Vec<(PlaceId, DueReceiver)>,
-        seen: Option<usize>,
+        taken: Taken,
         next_due: Option<SignedDuration>,
     ) -> Result<Step, StoreError> {
         let claim = CallbackClaim {
             node: self.node.clone(),
             lease: self.lease,
-            shares: shares(&taken),
+            shares: shares(&taken.places),
         };
         let mut reserved = Reserved::new();
-        for (place, due) in taken {
-            let places = reserved.entry((due.account, due.receiver)).or_default();
-            places.push(place);
+        for (place, due) in taken.places {
+            reserved.entry(receiver(&due)).or_default().push(place);
         }
         let claimed = self.store.claim_callbacks(claim).await;
         let started = match &claimed {
@@ -252,14 +280,17 @@ impl Worker {
         for callback in claimed.iter().flatten().flatten() {
             self.begin(callback.clone(), &mut reserved);
         }
-        // Each receiver had a place more than it needed: nothing that is due is left.
-        let none_is_left =
-            seen == Some(reserved.len()) && reserved.values().all(|left| !left.is_empty());
-        for place in reserved.into_values().flatten() {
-            lock(&self.places).give_back(place);
-        }
+        // Each receiver had a place more than it needed: nothing that is due is left there.
+        let none_is_left = taken.are_all && reserved.values().all(|left| !left.is_empty());
+        self.quiet.pass_over(taken.passed_over);
         if none_is_left && started > 0 {
-            self.rest_until_due(next_due);
+            self.rest([], next_due);
+        }
+        for ((account, _), places) in reserved {
+            for place in places {
+                lock(&self.places).give_back(place);
+                self.quiet.is_free(&account);
+            }
         }
         Ok(match claimed? {
             None => Step::Idle(Some(SignedDuration::ZERO)),
@@ -337,6 +368,7 @@ impl Worker {
             return self.end_without_place(&held);
         };
         lock(&self.places).end(held.place, reply.verdict.is_answer());
+        self.quiet.is_free(&held.callback.account);
         let ended_at = self.clock.now();
         let random = f64::from(u32::from_be_bytes(random::bytes())) / f64::from(u32::MAX);
         let failures = held.callback.failures;
@@ -407,6 +439,11 @@ impl Worker {
             tracing::error!(%error, "callbacks could not be handed back; they are delivered again after the next start");
         }
     }
+}
+
+/// Where a callback is due, and whose it is.
+fn receiver(due: &DueReceiver) -> (AccountSid, String) {
+    (due.account.clone(), due.receiver.clone())
 }
 
 async fn record(store: &dyn Store, ended: &[EndedAttempt]) -> Result<(), StoreError> {

@@ -343,8 +343,7 @@ async fn a_day_is_shown_verified_and_downloaded() {
     let server = &stage.server;
     let day = calendar::day_of(server.clock.now(), server.clock.zone());
     server.clock.shift(jiff::SignedDuration::from_hours(48));
-    let management = stage.server.management();
-    management.close_days(Some(day)).await.unwrap();
+    server.close_day(day).await;
     let mut viewer = Visitor::signed_in(server, "viewer").await;
     let token = viewer.token().await;
     let list = viewer.get("/bills").await.body;

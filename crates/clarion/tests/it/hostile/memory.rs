@@ -47,8 +47,9 @@ async fn the_servers_memory_stays_bounded_under_attack() {
     flood_in_every_way(door).await;
     reset_rapidly(door).await;
     continue_for_ever(door).await;
-    let lists = (0..40).map(|_| bring(door, &token, &alerts));
-    futures_util::future::join_all(lists).await;
+    let lists = (0..40).map(|_| is_taken(door, &token, &alerts));
+    let taken = futures_util::future::join_all(lists).await;
+    assert!(taken.contains(&true), "one that has a place is taken");
     let strangers = (0..20).map(|_| leave_bodies_open(door, 100));
     let strangers = futures_util::future::join_all(strangers).await;
     assert_still_serves(door).await;
@@ -60,11 +61,17 @@ async fn the_servers_memory_stays_bounded_under_attack() {
     assert_still_serves(door).await;
 }
 
-async fn bring(door: &Door, token: &str, alerts: &[u8]) {
+/// An account has two places for long alerts; the others wait for them for a while, and on a busy machine in vain.
+async fn is_taken(door: &Door, token: &str, alerts: &[u8]) -> bool {
     let head = format!(
         "POST /intake/shop HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\ncontent-length: {}\r\n\r\n",
         alerts.len()
     );
     let answer = door.send_raw(&[head.as_bytes(), alerts].concat()).await;
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let has_no_place = answer.starts_with("HTTP/1.1 503") && answer.contains("long alerts");
+    assert!(
+        has_no_place || answer.starts_with("HTTP/1.1 200"),
+        "{answer}"
+    );
+    !has_no_place
 }

@@ -39,6 +39,7 @@ use clarion::management::Management;
 use clarion::server::Server;
 use clarion::store::{Database, Store};
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use supervisor::Supervisor;
 use tempfile::TempDir;
@@ -124,6 +125,15 @@ impl TestServer {
     pub fn management(&self) -> Management {
         let server = self.server.as_ref().unwrap();
         server.management(Actor::default())
+    }
+
+    /// Closes a day that is over, unless the server itself has; where it is at it, this waits.
+    pub async fn close_day(&self, day: Date) {
+        let management = self.management();
+        eventually("the day is closed", async || {
+            management.close_days(Some(day)).await.is_ok()
+        })
+        .await;
     }
 
     /// Starts a server with settings of the test, on top of the test defaults.
@@ -384,11 +394,7 @@ pub async fn application_of_another_account(server: &TestServer) -> AppId {
 
 /// Closes a day by hand.
 pub async fn close_day(database: &Database, day: &str) {
-    let next: jiff::civil::Date = day
-        .parse::<jiff::civil::Date>()
-        .unwrap()
-        .tomorrow()
-        .unwrap();
+    let next: Date = day.parse::<Date>().unwrap().tomorrow().unwrap();
     let close = format!(
         "INSERT INTO bill_days (day, closed_at) VALUES ('{day}', 0); UPDATE bill_calendar SET first_open = '{next}'"
     );
