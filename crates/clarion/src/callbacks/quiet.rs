@@ -37,6 +37,11 @@ impl QuietTime {
         self.until = Some(until);
     }
 
+    /// All will be looked at, from the beginning.
+    pub fn begin_look(&mut self) {
+        self.passed_over.clear();
+    }
+
     /// These have something due for which there is no place.
     pub fn pass_over(&mut self, accounts: impl IntoIterator<Item = AccountSid>) {
         self.passed_over.extend(accounts);
@@ -74,7 +79,6 @@ impl QuietTime {
     pub fn next(&mut self, now: Instant) -> NextLook {
         let Some(until) = self.until.filter(|until| now < *until) else {
             self.end();
-            self.passed_over.clear();
             return NextLook::Look;
         };
         let left = until - now;
@@ -149,6 +153,7 @@ mod tests {
         quiet.begin(now + SECOND);
         quiet.is_free(&owed("a").account);
         assert_eq!(quiet.next(now), NextLook::Look);
+        quiet.begin_look();
         quiet.begin(now + SECOND);
         quiet.is_free(&owed("a").account);
         let rest = NextLook::Rest(SECOND);

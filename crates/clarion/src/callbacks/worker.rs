@@ -89,6 +89,10 @@ pub struct Worker {
     put_back: Vec<CallbackLease>,
     /// Where the next look goes on.
     look_after: HashMap<AppId, String>,
+    /// In all of its parts so far, this look has left nothing that could be started.
+    sees_all: bool,
+    /// When something will be due, as far as this look has seen.
+    next_due: Option<Instant>,
     /// When what was put back may be tried again.
     put_back_until: Instant,
     next_reclaim: Instant,
@@ -120,6 +124,8 @@ impl Worker {
             ended: Vec::new(),
             put_back: Vec::new(),
             look_after: HashMap::new(),
+            sees_all: false,
+            next_due: None,
             put_back_until: Instant::now(),
             next_reclaim: Instant::now(),
             quiet: QuietTime::default(),
@@ -205,19 +211,35 @@ impl Worker {
             full: lock(&self.places).full_accounts(),
         };
         metrics::counter!("clarion_callback_looks_total").increment(1);
+        if look.after.is_empty() {
+            self.quiet.begin_look();
+            (self.sees_all, self.next_due) = (true, None);
+        }
         self.quiet.pass_over(look.full.iter().cloned());
         let found = self.store.due_receivers(look).await?;
         self.look_after = found.after;
-        let mut taken = self.take(found.receivers, free);
-        taken.are_all &= self.look_after.is_empty();
+        let next_due = self.note_due(found.next_due);
+        let taken = self.take(found.receivers, free);
         if !taken.places.is_empty() {
-            return self.claim(taken, found.next_due).await;
+            return self.claim(taken, next_due).await;
         }
-        if !taken.are_all {
+        if !self.look_after.is_empty() {
+            self.quiet.pass_over(taken.passed_over);
             return Ok(Step::Idle(Some(LOOK_PAUSE)));
         }
-        self.rest(taken.passed_over, found.next_due);
-        Ok(Step::Idle(found.next_due))
+        if self.sees_all {
+            self.rest(taken.passed_over, next_due);
+        }
+        Ok(Step::Idle(next_due))
+    }
+
+    /// A part of a look has found that something will be due after this time. Returns how long it takes by all of its parts.
+    fn note_due(&mut self, found: Option<SignedDuration>) -> Option<SignedDuration> {
+        let now = Instant::now();
+        let found = found.map(|wait| now + wait.max(SignedDuration::ZERO).unsigned_abs());
+        self.next_due = [self.next_due, found].into_iter().flatten().min();
+        let wait = self.next_due?.saturating_duration_since(now);
+        SignedDuration::try_from(wait).ok()
     }
 
     /// Takes places for what is due.
@@ -281,9 +303,9 @@ impl Worker {
             self.begin(callback.clone(), &mut reserved);
         }
         // Each receiver had a place more than it needed: nothing that is due is left there.
-        let none_is_left = taken.are_all && reserved.values().all(|left| !left.is_empty());
+        self.sees_all &= taken.are_all && reserved.values().all(|left| !left.is_empty());
         self.quiet.pass_over(taken.passed_over);
-        if none_is_left && started > 0 {
+        if self.sees_all && self.look_after.is_empty() && started > 0 {
             self.rest([], next_due);
         }
         for ((account, _), places) in reserved {

@@ -56,21 +56,24 @@ const LOOK: &str = postgres!(
      SELECT call_sid, callee, is_over, place - 1 FROM seen CROSS JOIN noted ORDER BY place, due_at, call_sid"
 );
 /// Which of those may be called is judged by a statement that comes after the locks: it sees what every node before has committed. A busy
-/// callee's call is held in share, so that it cannot end before what is parked behind it is there to be found. Ends take them in the same
-/// order.
+/// callee's call is held in share, so that it cannot end before what is parked behind it is there to be found. One that is just ending is not
+/// waited for, and what is to be called after it is left where it is: a claim that waited, with other calls held, could meet an end that
+/// waits for those.
 const JUDGE: &str = postgres!(
     "WITH wanted AS MATERIALIZED (SELECT split_part(pair, '/', 1) AS account, split_part(pair, '/', 2) AS callee \
        FROM unnest(nullif(current_setting('clarion.seen_callees', TRUE), '')::text[]) AS wanted (pair)), \
      busy AS MATERIALIZED (SELECT callee FROM call_queue WHERE callee = ANY(ARRAY(SELECT callee FROM wanted)) AND node IS NOT NULL \
-         AND parked = {in_lane} \
-       ORDER BY callee COLLATE \"C\" FOR KEY SHARE) \
+         AND parked = {in_lane}), \
+     held AS MATERIALIZED (SELECT callee FROM call_queue WHERE callee = ANY(ARRAY(SELECT callee FROM busy)) AND node IS NOT NULL \
+         AND parked = {in_lane} FOR KEY SHARE SKIP LOCKED) \
      SELECT account, callee, callee IN (SELECT callee FROM busy), greatest(\
          CASE WHEN $1::bigint > 0 THEN {minute} + (SELECT claimed_at FROM callee_calls AS calls \
            WHERE calls.callee = wanted.callee AND account_sid IN (wanted.account, '') AND claimed_at > {now} - {minute} ORDER BY claimed_at DESC LIMIT 1 OFFSET $1 - 1) END, \
          CASE WHEN $2::bigint > 0 THEN {hour} + (SELECT claimed_at FROM callee_calls AS calls \
            WHERE calls.callee = wanted.callee AND account_sid IN (wanted.account, '') AND claimed_at > {now} - {hour} ORDER BY claimed_at DESC LIMIT 1 OFFSET $2 - 1) END, \
          CASE WHEN $3::bigint > 0 THEN {day} + (SELECT claimed_at FROM callee_calls AS calls \
-           WHERE calls.callee = wanted.callee AND account_sid IN (wanted.account, '') AND claimed_at > {now} - {day} ORDER BY claimed_at DESC LIMIT 1 OFFSET $3 - 1) END) \
+           WHERE calls.callee = wanted.callee AND account_sid IN (wanted.account, '') AND claimed_at > {now} - {day} ORDER BY claimed_at DESC LIMIT 1 OFFSET $3 - 1) END), \
+       callee IN (SELECT callee FROM busy EXCEPT SELECT callee FROM held) \
      FROM wanted"
 );
 /// Each account is this node's to claim for until the end of the transaction. They are noted for the statement that looks.
@@ -371,7 +374,7 @@ impl<'a> Look<'a> {
 /// What a look has seen.
 struct Seen {
     calls: Vec<Candidate>,
-    /// Whether each callee is busy.
+    /// Whether each callee is busy, of those that this node can decide about.
     callees: HashMap<String, bool>,
     /// Until when an account has called a callee too often.
     capped: HashMap<(String, String), i64>,
@@ -394,6 +397,10 @@ impl Seen {
         let (mut busy, mut capped) = (HashMap::new(), HashMap::new());
         for row in callees {
             let callee = row.string(1)?;
+            let is_ending = row.flag(4)?;
+            if is_ending {
+                continue;
+            }
             if let Some(until) = row.optional_number(3)? {
                 capped.insert((row.string(0)?, callee.clone()), until);
             }
@@ -439,7 +446,7 @@ fn judge(claim: &Claim, look: &Look<'_>, seen: Seen, room: &mut ClaimRoom) -> Ve
     for call in seen.calls {
         let count = &mut counts[call.lane];
         count.seen += 1;
-        // Another node decides about a callee that was not judged.
+        // Another node decides about a callee that was not judged, or its call is just ending.
         let Some(is_busy) = callees.get_mut(&call.callee) else {
             continue;
         };

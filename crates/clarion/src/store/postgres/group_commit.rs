@@ -248,7 +248,7 @@ async fn commit(
 ) -> Result<Vec<bool>, StatementError> {
     let session = pool.get(limit).await;
     let mut session = session.map_err(|error| StatementError::NotDone(error.to_string()))?;
-    // In the order in which claims hold the calls of busy callees.
+    // Two nodes that free the same callees take them in one order.
     let mut order: Vec<usize> = (0..changes.len()).collect();
     order.sort_by_key(|place| &changes[*place].frees);
     let values: Vec<Vec<&(dyn ToSql + Sync)>> = order

@@ -327,3 +327,39 @@ async fn a_claim_without_room_holds_nothing_back() {
         assert_eq!(claim(&other, &node(2), 5).await.len(), 1, "{number}");
     }
 }
+
+/// An end that is being committed holds its row. Whoever waited for it, with other rows held, could meet an end that waits for those.
+#[tokio::test]
+async fn a_claim_does_not_wait_for_an_end_that_is_being_committed() {
+    let database = crate::support::postgres::empty().await;
+    let store = with_account(&database).await;
+    let (busy, free) = ("8613800000001", "8613800000002");
+    store.accept_call(order(call(busy))).await.unwrap();
+    let talking = claim(&store, &node(1), 5).await.remove(0);
+    let next = call(busy);
+    store.accept_call(order(next.clone())).await.unwrap();
+    store.accept_call(order(call(free))).await.unwrap();
+
+    let Database::Postgres(config) = &database else {
+        panic!("it is a PostgreSQL");
+    };
+    let mut ending = clarion::store::postgres::connect(config).await.unwrap();
+    let transaction = ending.transaction().await.unwrap();
+    let held = "SELECT 1 FROM call_queue WHERE call_sid = $1 FOR UPDATE";
+    let sid = talking.call.sid.as_str();
+    transaction.query_one(held, &[&sid]).await.unwrap();
+    let claimed = claim(&store, &node(1), 5).await;
+    let callees: Vec<_> = claimed
+        .iter()
+        .map(|claimed| claimed.call.callee.as_str())
+        .collect();
+    assert_eq!(callees, [free], "what waits for the end is left alone");
+    transaction.roll_back().await.unwrap();
+
+    // Not ended after all: now it waits behind the talk, and comes when that is over.
+    assert!(claim(&store, &node(1), 5).await.is_empty());
+    assert!(store.end_call(ended(&talking, now())).await.unwrap());
+    let then = claim(&store, &node(1), 5).await;
+    assert_eq!(then.len(), 1);
+    assert_eq!(then[0].call.sid, next.sid);
+}
