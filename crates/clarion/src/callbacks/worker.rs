@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Receivers of one application that a step looks at. The next one goes on behind them, after a pause if there was nothing to start: what a step
 /// costs does not depend on how many receivers wait.
 const RECEIVERS_LOOKED_AT: u32 = 500;
-const LOOK_PAUSE: SignedDuration = SignedDuration::from_millis(20);
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// The fewest places that a step takes for a receiver, where there are as many: most steps find one or two callbacks, and each place that is not
 /// needed is given back.
 const FEWEST_PLACES: usize = 8;
@@ -41,8 +41,8 @@ const FEWEST_PLACES: usize = 8;
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Started(usize),
-    /// Nothing more can be started before a delivery ends, or before this time has passed.
-    Idle(Option<SignedDuration>),
+    /// Nothing more can be started before a delivery ends, or before then.
+    Idle(Option<Instant>),
 }
 
 /// What has become of a delivery, and how long it took. `None`: there was no place at its address.
@@ -54,9 +54,9 @@ type Reserved = HashMap<(AccountSid, String), Vec<PlaceId>>;
 /// The places that a step has taken for what is due.
 struct Taken {
     places: Vec<(PlaceId, DueReceiver)>,
-    /// Whose callbacks are due and got none.
-    passed_over: HashSet<AccountSid>,
-    /// Nothing else is due, and whoever got none will get one only when a delivery of its account has ended.
+    /// What is due and got none.
+    passed_over: HashSet<(AccountSid, String)>,
+    /// Whoever got none will get one only when a delivery of its account has ended.
     are_all: bool,
 }
 
@@ -89,8 +89,6 @@ pub struct Worker {
     put_back: Vec<CallbackLease>,
     /// Where the next look goes on.
     look_after: HashMap<AppId, String>,
-    /// In all of its parts so far, this look has left nothing that could be started.
-    sees_all: bool,
     /// When something will be due, as far as this look has seen.
     next_due: Option<Instant>,
     /// When what was put back may be tried again.
@@ -124,7 +122,6 @@ impl Worker {
             ended: Vec::new(),
             put_back: Vec::new(),
             look_after: HashMap::new(),
-            sees_all: false,
             next_due: None,
             put_back_until: Instant::now(),
             next_reclaim: Instant::now(),
@@ -142,7 +139,7 @@ impl Worker {
             watch.beat();
             let pause = match self.step().await {
                 Ok(Step::Started(_)) => continue,
-                Ok(Step::Idle(next_due)) => self.pause(next_due),
+                Ok(Step::Idle(until)) => self.pause(until),
                 Err(error) => {
                     tracing::error!(%error, "callbacks have to wait");
                     sleep(PAUSE).await;
@@ -153,7 +150,7 @@ impl Worker {
                 _ = stopped.changed() => {}
                 newly = owed.heard() => self.quiet.hear(newly),
                 Some(finished) = self.deliveries.join_next_with_id() => self.end(finished),
-                () = sleep(pause) => self.quiet.end(),
+                () = sleep(pause) => {}
             }
         }
         self.wind_down().await;
@@ -188,23 +185,22 @@ impl Worker {
         if free == 0 {
             return Ok(Step::Idle(None));
         }
-        let now = Instant::now();
-        match self.quiet.next(now) {
-            NextLook::Rest(wait) => Ok(Step::Idle(SignedDuration::try_from(wait).ok())),
-            NextLook::Known(known, wait) => {
-                let wait = SignedDuration::try_from(wait).ok();
+        match self.quiet.next(Instant::now()) {
+            NextLook::Rest(until) => Ok(Step::Idle(Some(until))),
+            NextLook::Known(known, until) => {
                 let taken = self.take(known, free);
                 if taken.places.is_empty() {
-                    self.rest(taken.passed_over, wait);
-                    return Ok(Step::Idle(wait));
+                    self.rest(taken, until);
+                    return Ok(Step::Idle(Some(until)));
                 }
-                self.claim(taken, wait).await
+                self.claim(taken, until).await
             }
             NextLook::Look => self.look(free).await,
         }
     }
 
     async fn look(&mut self, free: usize) -> Result<Step, StoreError> {
+        let began = Instant::now();
         let look = ReceiverLook {
             limit: RECEIVERS_LOOKED_AT,
             after: std::mem::take(&mut self.look_after),
@@ -213,49 +209,48 @@ impl Worker {
         metrics::counter!("clarion_callback_looks_total").increment(1);
         if look.after.is_empty() {
             self.quiet.begin_look();
-            (self.sees_all, self.next_due) = (true, None);
+            self.next_due = None;
         }
-        self.quiet.pass_over(look.full.iter().cloned());
+        self.quiet.pass_over_all(look.full.iter().cloned());
         let found = self.store.due_receivers(look).await?;
         self.look_after = found.after;
-        let next_due = self.note_due(found.next_due);
+        let until = self.next_look(began, found.next_due);
         let taken = self.take(found.receivers, free);
         if !taken.places.is_empty() {
-            return self.claim(taken, next_due).await;
+            return self.claim(taken, until).await;
         }
-        if !self.look_after.is_empty() {
-            self.quiet.pass_over(taken.passed_over);
-            return Ok(Step::Idle(Some(LOOK_PAUSE)));
-        }
-        if self.sees_all {
-            self.rest(taken.passed_over, next_due);
-        }
-        Ok(Step::Idle(next_due))
+        self.rest(taken, until);
+        Ok(Step::Idle(Some(if self.quiet.is_on() {
+            until
+        } else {
+            Instant::now() + LOOK_PAUSE
+        })))
     }
 
-    /// A part of a look has found that something will be due after this time. Returns how long it takes by all of its parts.
-    fn note_due(&mut self, found: Option<SignedDuration>) -> Option<SignedDuration> {
-        let now = Instant::now();
-        let found = found.map(|wait| now + wait.max(SignedDuration::ZERO).unsigned_abs());
+    /// When to look again if nothing happens before, by all parts of this look. Counted from when it began: however long its claims take, nothing is put off.
+    fn next_look(&mut self, began: Instant, found: Option<SignedDuration>) -> Instant {
+        let found = found.map(|wait| began + wait.max(SignedDuration::ZERO).unsigned_abs());
         self.next_due = [self.next_due, found].into_iter().flatten().min();
-        let wait = self.next_due?.saturating_duration_since(now);
-        SignedDuration::try_from(wait).ok()
+        let put_back = Some(self.put_back_until).filter(|until| began < *until);
+        let sooner = [self.next_due, put_back].into_iter().flatten();
+        sooner.fold(began + self.poll, Ord::min)
     }
 
     /// Takes places for what is due.
     fn take(&self, due: Vec<DueReceiver>, free: usize) -> Taken {
         let most = self.places_for(due.len(), free);
-        let receivers: Vec<_> = due.iter().map(receiver).collect();
+        let rows = due.len();
+        let mut without: HashSet<_> = due.iter().map(receiver).collect();
+        // Places are counted by account and receiver: those of two applications cannot be told apart.
         let places = lock(&self.places).take(due, most, Instant::now().into_std());
-        let with_place: HashSet<_> = places.iter().map(|(_, due)| receiver(due)).collect();
-        let without = receivers
-            .into_iter()
-            .filter(|one| !with_place.contains(one));
-        let passed_over: HashSet<_> = without.map(|(account, _)| account).collect();
+        let are_apart = without.len() == rows || places.is_empty();
+        for (_, due) in &places {
+            without.remove(&receiver(due));
+        }
         Taken {
-            are_all: passed_over.is_empty() || places.len() < most,
+            are_all: are_apart && (without.is_empty() || places.len() < most),
             places,
-            passed_over,
+            passed_over: without,
         }
     }
 
@@ -269,28 +264,25 @@ impl Worker {
     }
 
     /// What is due has been started, or has no place.
-    fn rest(
-        &mut self,
-        passed_over: impl IntoIterator<Item = AccountSid>,
-        next_due: Option<SignedDuration>,
-    ) {
-        self.quiet.pass_over(passed_over);
-        self.quiet.begin(Instant::now() + self.pause(next_due));
+    fn rest(&mut self, taken: Taken, until: Instant) {
+        if !taken.are_all {
+            self.quiet.saw_less();
+        }
+        self.quiet.pass_over(taken.passed_over);
+        if self.look_after.is_empty() {
+            self.quiet.begin(until);
+        }
     }
 
     /// Claims callbacks for places that were taken, and gives back those that are not needed.
-    async fn claim(
-        &mut self,
-        taken: Taken,
-        next_due: Option<SignedDuration>,
-    ) -> Result<Step, StoreError> {
+    async fn claim(&mut self, mut taken: Taken, until: Instant) -> Result<Step, StoreError> {
         let claim = CallbackClaim {
             node: self.node.clone(),
             lease: self.lease,
             shares: shares(&taken.places),
         };
         let mut reserved = Reserved::new();
-        for (place, due) in taken.places {
+        for (place, due) in taken.places.drain(..) {
             reserved.entry(receiver(&due)).or_default().push(place);
         }
         let claimed = self.store.claim_callbacks(claim).await;
@@ -302,24 +294,31 @@ impl Worker {
         for callback in claimed.iter().flatten().flatten() {
             self.begin(callback.clone(), &mut reserved);
         }
-        // Each receiver had a place more than it needed: nothing that is due is left there.
-        self.sees_all &= taken.are_all && reserved.values().all(|left| !left.is_empty());
-        self.quiet.pass_over(taken.passed_over);
-        if self.sees_all && self.look_after.is_empty() && started > 0 {
-            self.rest([], next_due);
-        }
+        // Where each receiver had a place more than it needed, nothing that is due is left there.
+        taken.are_all &= started > 0 && reserved.values().all(|left| !left.is_empty());
+        self.rest(taken, until);
         for ((account, _), places) in reserved {
             for place in places {
                 lock(&self.places).give_back(place);
-                self.quiet.is_free(&account);
             }
+            self.have_room(&account);
         }
         Ok(match claimed? {
-            None => Step::Idle(Some(SignedDuration::ZERO)),
+            None => Step::Idle(Some(Instant::now())),
             Some(_) if started > 0 => Step::Started(started),
-            Some(_) if self.look_after.is_empty() => Step::Idle(next_due),
-            Some(_) => Step::Idle(Some(LOOK_PAUSE)),
+            Some(_) if self.look_after.is_empty() => Step::Idle(Some(until)),
+            Some(_) => Step::Idle(Some(Instant::now() + LOOK_PAUSE)),
         })
+    }
+
+    /// Places of this account are free again: it looks if that is of use to what was passed over.
+    fn have_room(&mut self, account: &AccountSid) {
+        let places = lock(&self.places);
+        let has_room = |receiver: Option<&str>| {
+            let now = Instant::now().into_std();
+            places.has_room(account, receiver, now)
+        };
+        self.quiet.have_room(account, has_room);
     }
 
     async fn reclaim(&mut self) -> Result<(), StoreError> {
@@ -332,12 +331,11 @@ impl Worker {
         Ok(())
     }
 
-    fn pause(&self, next_due: Option<SignedDuration>) -> Duration {
-        let wait = next_due.map(|wait| wait.max(SignedDuration::ZERO).unsigned_abs());
-        let put_back = self.put_back_until.checked_duration_since(Instant::now());
-        let put_back = put_back.filter(|wait| !wait.is_zero());
-        let waits = [wait, put_back].into_iter().flatten();
-        waits.fold(self.poll, Ord::min)
+    fn pause(&self, until: Option<Instant>) -> Duration {
+        let now = Instant::now();
+        let put_back = Some(self.put_back_until).filter(|until| now < *until);
+        let sooner = [until, put_back].into_iter().flatten();
+        sooner.fold(now + self.poll, Ord::min) - now
     }
 
     fn begin(&mut self, callback: ClaimedCallback, reserved: &mut Reserved) {
@@ -390,7 +388,7 @@ impl Worker {
             return self.end_without_place(&held);
         };
         lock(&self.places).end(held.place, reply.verdict.is_answer());
-        self.quiet.is_free(&held.callback.account);
+        self.have_room(&held.callback.account);
         let ended_at = self.clock.now();
         let random = f64::from(u32::from_be_bytes(random::bytes())) / f64::from(u32::MAX);
         let failures = held.callback.failures;

@@ -72,6 +72,12 @@ impl TrunksLeft {
         if is_known { taken } else { wanted }
     }
 
+    /// Whether no call of this route could start, whosever it is.
+    pub fn is_full(&self, route: &RouteKey) -> bool {
+        let mut known = route.trunks().filter_map(|trunk| self.left.get(trunk));
+        known.all(|left| left.calls == 0)
+    }
+
     /// Whether a call of this account and route could start.
     pub fn is_free(&self, account: &AccountSid, route: &RouteKey) -> bool {
         let mut known = route
@@ -347,6 +353,9 @@ mod tests {
             assert_eq!(alone.iter().map(|share| share.calls).sum::<u32>(), may_send);
             let route = lane(1, "trunk other", 5).route;
             assert!(trunks.is_free(&id(1), &route));
+            let only = lane(1, "trunk", 5).route;
+            assert_eq!(trunks.is_free(&id(1), &only), may_send > 0);
+            assert!(!trunks.is_full(&only), "others may start there");
             let both = vec![WaitingLane {
                 lane: lane(1, "trunk other", 5),
                 ..waiting(1, many, 1, many)

@@ -13,6 +13,7 @@ use super::switches::Switches;
 use super::trunk_pool::TrunkPool;
 use crate::claim_holds::ClaimHolds;
 use crate::domain::claim::{CalleeCaps, Claim, ClaimedCall};
+use crate::domain::route::RouteKey;
 use crate::store::StoreError;
 
 /// Calls claimed in one go at most: a commit stays short, and other accounts get their turn.
@@ -69,8 +70,10 @@ impl Claimer {
             .filter(|waiting| !trunks.is_free(&waiting.account, &waiting.lane.route))
             .map(|waiting| (waiting.account.clone(), waiting.lane.route.clone()))
             .collect();
-        let wanted = full.iter().flat_map(|(_, route)| route.trunks());
-        self.pool().want_more(wanted);
+        // More of a trunk is of no use to an account whose calls it takes one by one.
+        let routes = full.iter().map(|(_, route)| route);
+        let wanted = routes.filter(|route| trunks.is_full(route));
+        self.pool().want_more(wanted.flat_map(RouteKey::trunks));
         let shares = fair_shares(free, trunks, waiting, turn);
         if shares.is_empty() {
             let starts = full.iter();

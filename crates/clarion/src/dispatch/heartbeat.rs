@@ -16,6 +16,8 @@ use crate::store::StoreError;
 /// A few heartbeats may be lost before another node believes that this one is gone.
 const BEATS_PER_LEASE: u32 = 5;
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(200);
+/// Whatever the lease, calls of a lost node are taken over within two seconds after it has run out.
+const LONGEST_LOOK_INTERVAL: Duration = Duration::from_millis(1500);
 
 #[derive(Debug)]
 pub struct Heartbeat {
@@ -32,7 +34,7 @@ impl Heartbeat {
         let interval = (lease / BEATS_PER_LEASE).max(SHORTEST_INTERVAL);
         tokio::join!(
             self.renew_leases(interval, &watch),
-            self.look_after_calls(interval)
+            self.look_after_calls(interval.min(LONGEST_LOOK_INTERVAL))
         );
     }
 

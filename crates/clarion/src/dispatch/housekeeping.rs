@@ -45,6 +45,13 @@ const NOTHING_TO_FORGET: Duration = Duration::from_secs(10);
 /// A request may be repeated for so long after its call has ended.
 const REQUESTS_KEPT: SignedDuration = SignedDuration::from_hours(48);
 
+/// Whether there may be more calls to end that were never dialled: then they are ended without a pause.
+#[derive(Debug, PartialEq, Eq)]
+enum Overdues {
+    None,
+    Left,
+}
+
 #[derive(Debug)]
 pub struct Housekeeping {
     pub recorder: CallRecorder,
@@ -69,14 +76,22 @@ impl Housekeeping {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while stop.run_until_cancelled(tick.tick()).await.is_some() {
             watch.beat();
-            self.step(&watch, &mut pace).await;
+            if self.step(&mut pace).await == Overdues::Left {
+                tick.reset_immediately();
+            }
         }
     }
 
-    async fn step(&self, watch: &Watch, pace: &mut Pace) {
-        if let Err(error) = self.end_overdue(watch).await {
+    async fn step(&self, pace: &mut Pace) -> Overdues {
+        let overdues = self.end_overdue().await.unwrap_or_else(|error| {
             tracing::error!(%error, "overdue calls could not be ended");
-        }
+            Overdues::None
+        });
+        self.look_after_the_rest(pace).await;
+        overdues
+    }
+
+    async fn look_after_the_rest(&self, pace: &mut Pace) {
         if let Err(error) = self.hang_up_cancelled().await {
             tracing::error!(%error, "cancelled calls could not be read");
         }
@@ -101,21 +116,22 @@ impl Housekeeping {
         }
     }
 
-    /// Goes on until nothing is overdue: a hundred thousand calls that expire together end in seconds.
-    async fn end_overdue(&self, watch: &Watch) -> Result<(), StoreError> {
+    /// However many calls expire together, what the operator wants and who is to be hung up does not wait for the last of them.
+    async fn end_overdue(&self) -> Result<Overdues, StoreError> {
         let node = &self.recorder.node;
-        loop {
+        let until = Instant::now() + INTERVAL;
+        while Instant::now() < until {
             let overdue = node.store.claim_overdue(&node.id, MAX_OVERDUE).await?;
             if overdue.is_empty() {
-                return Ok(());
+                return Ok(Overdues::None);
             }
             futures_util::stream::iter(overdue)
                 .for_each_concurrent(ENDS_AT_ONCE, |(claimed, why)| {
                     within_limit(self.end_one(claimed, why))
                 })
                 .await;
-            watch.beat();
         }
+        Ok(Overdues::Left)
     }
 
     async fn end_one(&self, claimed: ClaimedCall, why: Overdue) {

@@ -11,7 +11,7 @@ use crate::calls::stage::{Stage, on_postgres};
 use crate::support::child::Installation;
 use crate::support::owed::{owe, owed_to, pass};
 use crate::support::receiver::{Receiver, answer, ok};
-use crate::support::{TestServer, eventually, postgres};
+use crate::support::{APP, TestServer, eventually, postgres, status_code};
 
 const TWO_HOURS: SignedDuration = SignedDuration::from_hours(2);
 
@@ -31,19 +31,39 @@ async fn all_are_talked(stage: &Stage, sids: &[CallSid]) {
     }
 }
 
+/// What shall end without being dialled has been looked for once more, from now on: a cancelled call is found by the same look.
+async fn overdue_calls_were_looked_for(stage: &Stage) {
+    let marker = stage.call("13900000000", "\"mediaTxt\":\"x\"").await;
+    let body = format!("{{\"appId\":\"{APP}\",\"callSid\":\"{marker}\"}}");
+    let cancelled = stage.server.ask("Calls/CallCancel", "json", Some(&body));
+    assert_eq!(status_code(&cancelled.await), "000000");
+    eventually("the cancelled call has ended", async || {
+        let record = stage.server.store.call_record(&marker).await;
+        matches!(record, Ok(Some(record)) if record.outcome.is_some())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_jump_of_the_clock_neither_expires_the_queue_nor_holds_it_back() {
+    for database in [String::new(), on_postgres().await] {
+        a_jump_changes_nothing(&database).await;
+    }
+}
+
+async fn a_jump_changes_nothing(database: &str) {
     // Nothing is dialled while the calls are placed.
     let stop = async |store: &dyn Store, clock: &Clock| {
         let set = store.set_switch(STOP_ALL, Some("on"), clock.now());
         set.await.unwrap();
     };
-    let stage = Stage::prepared("", stop).await;
+    let stage = Stage::prepared(database, stop).await;
     let server = &stage.server;
     let mut sids = place(&stage, 20).await;
     // Two hours ahead, the time that a call may wait is over twice; five more are accepted meanwhile.
     server.clock.skew(TWO_HOURS);
     sids.extend(place(&stage, 5).await);
+    overdue_calls_were_looked_for(&stage).await;
     assert_eq!(server.store.queue_depth().await.unwrap().0, 25);
     server.clock.skew(-TWO_HOURS);
     let resume = server.store.set_switch(STOP_ALL, None, server.clock.now());

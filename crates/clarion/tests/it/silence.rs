@@ -11,7 +11,7 @@ use supervisor::Supervisor;
 
 use crate::support::bills::add_records;
 use crate::support::proxy::{Fault, Hits, Proxy};
-use crate::support::{PATIENCE, SID, TestServer, call_sid, eventually, postgres, status_code};
+use crate::support::{SID, TestServer, call_sid, eventually, postgres, status_code};
 
 /// A server behind a proxy, with deadlines that are soon over.
 struct Behind {
@@ -62,9 +62,12 @@ impl Behind {
     }
 }
 
-/// Whoever waits for ever fails.
+/// Much longer than the deadlines of `Behind`, and much shorter than a silent connection lasts by itself: those once kept everybody waiting for a minute.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Whoever waits for the connection fails.
 async fn answered<T>(answer: impl Future<Output = T>) -> T {
-    let answer = tokio::time::timeout(PATIENCE, answer).await;
+    let answer = tokio::time::timeout(ANSWERED_WITHIN, answer).await;
     answer.expect("it is answered")
 }
 
@@ -96,7 +99,7 @@ async fn a_silent_database_is_not_ready_and_all_goes_on_when_it_speaks_again() {
     eventually("ready", async || behind.is_ready().await).await;
     behind.proxy.all(Fault::Stall);
     eventually("not ready", async || {
-        let (status, text) = behind.get("/readyz").await;
+        let (status, text) = answered(behind.get("/readyz")).await;
         status == 503 && text.contains("the database")
     })
     .await;
@@ -169,6 +172,41 @@ async fn a_call_that_never_reached_the_database_is_told_as_unknown_and_is_not_th
     })
     .await;
     assert_eq!(behind.stored(word).await, (0, 0), "nor later");
+}
+
+/// Whether the commit was made or not, nobody is called twice.
+#[tokio::test]
+async fn whoever_is_not_told_may_ask_another_node_for_the_same() {
+    for (word, fault, stored) in [
+        ("committed", Fault::StallAnswers, (1, 1)),
+        ("swallowed", Fault::Stall, (0, 0)),
+    ] {
+        let behind = Behind::start("").await;
+        let fields = format!(
+            "<to>13800000000</to><mediaTxt>x</mediaTxt><userData>{word}</userData><requestId>the alarm</requestId>"
+        );
+        behind
+            .proxy
+            .when(&[word], fault, Hits::ThisAndSilenceForAll);
+        let answer = answered(behind.server.call_xml(&fields)).await;
+        assert_eq!(status_code(&answer), "190013", "{answer}");
+        assert_eq!(behind.stored(word).await, stored, "{fault:?}");
+
+        let settings = format!("database = {:?}\n", behind.database);
+        let other = behind.server.another_node(&settings).await;
+        let repeated = [
+            call_sid(&answered(other.call_xml(&fields)).await),
+            call_sid(&answered(other.call_xml(&fields)).await),
+        ];
+        assert_eq!(repeated[0], repeated[1]);
+        assert_eq!(answer.contains(&repeated[0]), stored == (1, 1), "{answer}");
+        behind.proxy.all(Fault::Pass);
+        eventually("the first node accepts again", async || {
+            status_code(&behind.call("next").await) == "000000"
+        })
+        .await;
+        assert_eq!(behind.stored(word).await, (1, 1), "once: {fault:?}");
+    }
 }
 
 #[tokio::test]

@@ -163,20 +163,24 @@ impl DeliveryPlaces {
         now: Instant,
     ) -> Option<DueReceiver> {
         while let Some(next) = due.pop_front() {
-            if self.has_room(account, &next.receiver, now) {
+            if self.has_room(account, Some(&next.receiver), now) {
                 return Some(next);
             }
         }
         None
     }
 
-    fn has_room(&self, account: &AccountSid, receiver: &str, now: Instant) -> bool {
+    /// Whether this account could take a place: at this receiver, or at one of which nothing is known.
+    pub fn has_room(&self, account: &AccountSid, receiver: Option<&str>, now: Instant) -> bool {
         let Some(places) = self.accounts.get(account) else {
             return true;
         };
         if places.under_way >= self.limits.per_account {
             return false;
         }
+        let Some(receiver) = receiver else {
+            return true;
+        };
         let known = places.receivers.get(receiver);
         if let Some(known) = known {
             let is_silent = known.manner == ReceiverManner::Silent;

@@ -94,10 +94,13 @@ const FORGET_COUNTED: &str = postgres!(
     "DELETE FROM callee_calls WHERE (callee, claimed_at, call_sid) IN (SELECT callee, claimed_at, call_sid FROM callee_calls \
        WHERE claimed_at < {now} - {day} ORDER BY claimed_at LIMIT $1)"
 );
+/// Its row is held as one that ends holds it, which no column here would do by itself: a claim that parks a call behind this one is waited for, and
+/// one that comes later leaves it alone.
 const REQUEUE: &str = postgres!(
-    "WITH ours AS (UPDATE call_queue SET state = {queued}, due_at = coalesce({now} + $27, due_at), node = NULL, parked = {in_lane}, trunk = NULL, \
+    "WITH held AS MATERIALIZED (SELECT call_sid AS sid FROM call_queue WHERE call_sid = $29 AND {holder} = $30 AND fence = $31 AND state = ANY($32) FOR UPDATE), \
+     ours AS (UPDATE call_queue SET state = {queued}, due_at = coalesce({now} + $27, due_at), node = NULL, parked = {in_lane}, trunk = NULL, \
          dialled_at = NULL, dialog = NULL, seen_at = NULL, attempts = $28, legs = legs + cardinality($1::text[]) \
-       WHERE call_sid = $29 AND {holder} = $30 AND fence = $31 AND state = ANY($32) \
+       FROM held WHERE call_sid = sid \
        RETURNING call_sid, callee, attempt, legs - cardinality($1::text[]) AS legs_before), ",
     KEEP_LEGS,
     ", uncounted AS (DELETE FROM callee_calls USING ours \

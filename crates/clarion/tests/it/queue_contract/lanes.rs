@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 
 use super::{account, back, call, claim, claim_for, ended, node, now, pass, share};
 use crate::store_contract::{lane, order, order_queued, queueing, with_account};
-use crate::support::app_id;
+use crate::support::{app_id, eventually};
 
 contract! {
     calls_wait_by_route_and_priority,
@@ -326,6 +326,54 @@ async fn a_claim_without_room_holds_nothing_back() {
         assert!(none.is_empty(), "{none:?}");
         assert_eq!(claim(&other, &node(2), 5).await.len(), 1, "{number}");
     }
+}
+
+/// A call that goes back while a claim parks another one behind it is told of that one. With a pause of an hour nobody else would be.
+#[tokio::test]
+async fn a_call_that_goes_back_waits_for_a_claim_that_parks_behind_it() {
+    let database = crate::support::postgres::empty().await;
+    let store = with_account(&database).await;
+    let callee = "8613800000001";
+    store.accept_call(order(call(callee))).await.unwrap();
+    let talking = claim(&store, &node(1), 5).await.remove(0);
+    let next = call(callee);
+    store.accept_call(order(next.clone())).await.unwrap();
+
+    let Database::Postgres(config) = &database else {
+        panic!("it is a PostgreSQL");
+    };
+    // As a claim that has found the callee busy, and is not committed yet.
+    let mut claiming = clarion::store::postgres::connect(config).await.unwrap();
+    let claiming = claiming.transaction().await.unwrap();
+    let busy = "SELECT 1 FROM call_queue WHERE call_sid = $1 FOR KEY SHARE";
+    claiming
+        .query_one(busy, &[&talking.call.sid.as_str()])
+        .await
+        .unwrap();
+    let park = "UPDATE call_queue SET parked = 1 WHERE call_sid = $1 RETURNING 1";
+    claiming
+        .query_one(park, &[&next.sid.as_str()])
+        .await
+        .unwrap();
+
+    let requeue = back(SignedDuration::from_hours(1), 1);
+    let (went_back, ()) = tokio::join!(store.requeue_call(&talking, requeue), async {
+        let waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        eventually("it waits for the claim", async || {
+            claiming
+                .query_one("SELECT pg_stat_clear_snapshot()::text", &[])
+                .await
+                .unwrap();
+            let row = claiming.query_one(waits, &[]).await.unwrap();
+            row.get::<_, i64>(0) == 1
+        })
+        .await;
+        claiming.commit().await.unwrap();
+    });
+    assert!(went_back.unwrap());
+    let claimed = claim(&store, &node(2), 5).await;
+    assert_eq!(claimed.len(), 1, "its turn has come");
+    assert_eq!(claimed[0].call.sid, next.sid);
 }
 
 /// An end that is being committed holds its row. Whoever waited for it, with other rows held, could meet an end that waits for those.
