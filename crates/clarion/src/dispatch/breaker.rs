@@ -22,9 +22,9 @@ const MANY_ACCOUNTS: usize = 3;
 pub enum Evidence<'a> {
     /// The callee's side has answered, whatever it said.
     Worked,
-    /// The trunk does not carry a call of this account to this number.
+    /// The trunk is there, and does not get a call of this account through to this number.
     Refused(&'a AccountSid, &'a str),
-    /// Nothing came back, or nothing could be sent.
+    /// Nothing came back, and nothing else says that the trunk is there.
     Silent(&'a str),
     /// By what it said, it carries no calls at all now.
     Down,

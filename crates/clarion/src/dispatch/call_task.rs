@@ -296,7 +296,7 @@ impl CallRunner {
         // While the channel is held: the next trial comes after what this one has shown.
         if let Ending::Failed(failure) = &placed.ending {
             let call = &progress.claimed.call;
-            if let Some(evidence) = evidence(failure, trunk.policy(), call) {
+            if let Some(evidence) = evidence(failure, trunk, call) {
                 trunk.note(evidence);
             }
         }
@@ -445,22 +445,29 @@ impl TriedTrunks {
 /// What a failure shows about the trunk, if anything.
 fn evidence<'a>(
     failure: &Failure,
-    policy: &ResponsePolicy,
+    trunk: &PooledTrunk,
     call: &'a NewCall,
 ) -> Option<Evidence<'a>> {
     let callee = call.number.digits();
+    let refused = Evidence::Refused(&call.account, callee);
     if failure.was_not_sent() {
         return Some(Evidence::Down);
     }
     if failure.cause == Cause::TimedOut {
-        return Some(Evidence::Silent(callee));
+        // A trunk that is there does not get this number through: that is no silence of its own.
+        let is_there = failure.has_response() || trunk.line.answers_options();
+        return Some(if is_there {
+            refused
+        } else {
+            Evidence::Silent(callee)
+        });
     }
     // What we gave up ourselves shows nothing.
     failure.reason()?;
-    Some(match end_reason::judge(failure, policy).verdict {
+    Some(match end_reason::judge(failure, trunk.policy()).verdict {
         Verdict::Final => Evidence::Worked,
         Verdict::TrunkDown => Evidence::Down,
-        Verdict::NextTrunk | Verdict::Wait => Evidence::Refused(&call.account, callee),
+        Verdict::NextTrunk | Verdict::Wait => refused,
     })
 }
 
