@@ -36,6 +36,8 @@ pub struct Failure {
     pub given_up: bool,
     /// A provisional response has come, if only 100.
     pub trying: bool,
+    /// It was at an address to which the trunk had redirected the call: that the trunk is at fault is not said.
+    pub redirected: bool,
 }
 
 /// The cause, as somebody who waits for the call would say it.
@@ -154,6 +156,7 @@ impl Failure {
             retry_after: None,
             given_up: false,
             trying: false,
+            redirected: false,
         }
     }
 
