@@ -19,6 +19,7 @@ use super::breaker::Evidence;
 use super::customers::CustomerLimits;
 use super::dial_progress::{DialProgress, TrunkTry};
 use super::end_reason::{self, EndReason};
+use super::evidence;
 use super::leg_records;
 use super::playback::{Playback, PlaybackPlan};
 use super::prompt_guard::{self, PromptGuard};
@@ -296,8 +297,9 @@ impl CallRunner {
         // While the channel is held: the next trial comes after what this one has shown.
         if let Ending::Failed(failure) = &placed.ending {
             let call = &progress.claimed.call;
-            if let Some(evidence) = evidence(failure, trunk, call) {
-                trunk.note(evidence);
+            let shown = evidence::of_failure(failure, trunk, &call.account, call.number.digits());
+            if let Some(shown) = shown {
+                trunk.note(shown);
             }
         }
         let is_cut_off = hang_up.is_cancelled() && self.recorder.running.is_stopping();
@@ -440,35 +442,6 @@ impl TriedTrunks {
     fn all_refused(&mut self) -> Option<EndReason> {
         self.last.take_if(|_| !self.may_wait)
     }
-}
-
-/// What a failure shows about the trunk, if anything.
-fn evidence<'a>(
-    failure: &Failure,
-    trunk: &PooledTrunk,
-    call: &'a NewCall,
-) -> Option<Evidence<'a>> {
-    let callee = call.number.digits();
-    let refused = Evidence::Refused(&call.account, callee);
-    if failure.was_not_sent() {
-        return Some(Evidence::Down);
-    }
-    if failure.cause == Cause::TimedOut {
-        // A trunk that is there does not get this number through: that is no silence of its own.
-        let is_there = failure.has_response() || trunk.line.answers_options();
-        return Some(if is_there {
-            refused
-        } else {
-            Evidence::Silent(callee)
-        });
-    }
-    // What we gave up ourselves shows nothing.
-    failure.reason()?;
-    Some(match end_reason::judge(failure, trunk.policy()).verdict {
-        Verdict::Final => Evidence::Worked,
-        Verdict::TrunkDown => Evidence::Down,
-        Verdict::NextTrunk | Verdict::Wait => refused,
-    })
 }
 
 /// How a trunk that was tried has done.
