@@ -234,6 +234,12 @@ pub const METRICS: &[Metric] = {
         ),
         metric(
             Gauge,
+            "clarion_trunk_slowed_accounts",
+            &["trunk"],
+            "accounts whose calls the trunk gets one by one, because it refuses their numbers; those of others go on",
+        ),
+        metric(
+            Gauge,
             "clarion_trunk_calls",
             &["trunk"],
             "calls that run over the trunk",

@@ -34,6 +34,10 @@ pub struct Failure {
     pub retry_after: Option<Duration>,
     /// We gave the call up: what came then says nothing about why it failed.
     pub given_up: bool,
+    /// A provisional response has come, if only 100.
+    pub trying: bool,
+    /// It was at an address to which the trunk had redirected the call: that the trunk is at fault is not said.
+    pub redirected: bool,
 }
 
 /// The cause, as somebody who waits for the call would say it.
@@ -151,6 +155,8 @@ impl Failure {
             rang: false,
             retry_after: None,
             given_up: false,
+            trying: false,
+            redirected: false,
         }
     }
 
@@ -171,6 +177,11 @@ impl Failure {
     /// The trunk was not to be reached, and nothing has left.
     pub fn was_not_sent(&self) -> bool {
         self.cause == Cause::TransportDown && !self.rang
+    }
+
+    /// Whoever the INVITE was sent to has responded, however late or little.
+    pub fn has_response(&self) -> bool {
+        self.trying || self.response.is_some()
     }
 
     /// True if another target of a redirect may be called: nothing has rung, and nobody has said that no other target will do (6xx).
@@ -296,12 +307,8 @@ mod tests {
     #[test]
     fn another_trunk_is_tried_only_while_nothing_has_rung() {
         let failure = |cause, rang| Failure {
-            cause,
-            response: None,
-            q850: None,
             rang,
-            retry_after: None,
-            given_up: false,
+            ..Failure::plain(cause)
         };
         for cause in Cause::ALL {
             assert!(!failure(cause, true).may_fail_over(), "{cause:?}");

@@ -189,12 +189,9 @@ mod tests {
 
     fn failed(phrase: &str, q850: Option<Q850>) -> LegRecord {
         let failure = Failure {
-            cause: Cause::Busy,
             response: Some((486, phrase.to_owned())),
             q850,
-            rang: false,
-            retry_after: None,
-            given_up: false,
+            ..Failure::plain(Cause::Busy)
         };
         let leg = OpenLeg::new("192.0.2.1:5060".parse().unwrap(), Transport::Udp);
         leg.failed(&failure, None, MediaStats::default())

@@ -8,7 +8,7 @@ mod invite;
 mod redirect;
 mod registration;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use supervisor::Supervisor;
 use tokio::sync::watch;
@@ -20,6 +20,7 @@ pub use config::{Identity, NumberForm, SipTrunkConfig};
 pub use failover::HostFailover;
 pub use health::Health;
 use health::{HealthSource, KnownHealth};
+pub(crate) use redirect::RedirectTarget;
 pub(crate) use redirect::split_target;
 pub use redirect::{NumberCheck, RedirectGuard, RedirectHosts};
 
@@ -104,6 +105,11 @@ impl Trunk {
         self.health.subscribe()
     }
 
+    /// It has answered the last OPTIONS.
+    pub fn answers_options(&self) -> bool {
+        self.known_health().options_say_up()
+    }
+
     pub fn signalling(&self) -> &Arc<Signalling> {
         &self.signalling
     }
@@ -123,8 +129,7 @@ impl Trunk {
     }
 
     fn note_health(&self, source: HealthSource, health: Health) {
-        let mut known = self.known_health.lock();
-        let known = known.as_mut().unwrap_or_else(|poisoned| poisoned.get_mut());
+        let mut known = self.known_health();
         known.set(source, health);
         let health = known.all();
         if *self.health.borrow() == health {
@@ -137,5 +142,10 @@ impl Trunk {
             Health::Unknown => {}
         }
         self.health.send_replace(health);
+    }
+
+    fn known_health(&self) -> MutexGuard<'_, KnownHealth> {
+        let known = self.known_health.lock();
+        known.unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -22,9 +22,9 @@ const MANY_ACCOUNTS: usize = 3;
 pub enum Evidence<'a> {
     /// The callee's side has answered, whatever it said.
     Worked,
-    /// The trunk does not carry a call of this account to this number.
+    /// The trunk is there, and does not get a call of this account through to this number.
     Refused(&'a AccountSid, &'a str),
-    /// Nothing came back, or nothing could be sent.
+    /// Nothing came back, and nothing else says that the trunk is there.
     Silent(&'a str),
     /// By what it said, it carries no calls at all now.
     Down,
@@ -153,11 +153,6 @@ impl Breaker {
                 own.calls.would_allow(now, self.settings.refusal_pause),
             )
         })
-    }
-
-    /// Nothing has worked since it was slowed down, for one account or for all.
-    pub fn is_failing(&self, now: Instant) -> bool {
-        !self.would_allow_some(now) || self.slowed(now).any(|(_, may_send)| !may_send)
     }
 
     /// The one that tried is over. If nobody has said how, another one tries.
@@ -436,7 +431,7 @@ mod tests {
         let now = Instant::now();
         let mut breaker = refused(1000, now);
         assert_eq!(breaker.ask(&account(0), now), SendLeave::Denied);
-        assert!(breaker.is_failing(now), "for people");
+        assert!(breaker.would_allow_some(now));
         for number in 0..30 {
             assert_eq!(breaker.ask(&account(1), now), SendLeave::Free, "{number}");
         }

@@ -19,6 +19,7 @@ use super::breaker::Evidence;
 use super::customers::CustomerLimits;
 use super::dial_progress::{DialProgress, TrunkTry};
 use super::end_reason::{self, EndReason};
+use super::evidence;
 use super::leg_records;
 use super::playback::{Playback, PlaybackPlan};
 use super::prompt_guard::{self, PromptGuard};
@@ -296,8 +297,9 @@ impl CallRunner {
         // While the channel is held: the next trial comes after what this one has shown.
         if let Ending::Failed(failure) = &placed.ending {
             let call = &progress.claimed.call;
-            if let Some(evidence) = evidence(failure, trunk.policy(), call) {
-                trunk.note(evidence);
+            let shown = evidence::of_failure(failure, trunk, &call.account, call.number.digits());
+            if let Some(shown) = shown {
+                trunk.note(shown);
             }
         }
         let is_cut_off = hang_up.is_cancelled() && self.recorder.running.is_stopping();
@@ -440,28 +442,6 @@ impl TriedTrunks {
     fn all_refused(&mut self) -> Option<EndReason> {
         self.last.take_if(|_| !self.may_wait)
     }
-}
-
-/// What a failure shows about the trunk, if anything.
-fn evidence<'a>(
-    failure: &Failure,
-    policy: &ResponsePolicy,
-    call: &'a NewCall,
-) -> Option<Evidence<'a>> {
-    let callee = call.number.digits();
-    if failure.was_not_sent() {
-        return Some(Evidence::Down);
-    }
-    if failure.cause == Cause::TimedOut {
-        return Some(Evidence::Silent(callee));
-    }
-    // What we gave up ourselves shows nothing.
-    failure.reason()?;
-    Some(match end_reason::judge(failure, policy).verdict {
-        Verdict::Final => Evidence::Worked,
-        Verdict::TrunkDown => Evidence::Down,
-        Verdict::NextTrunk | Verdict::Wait => Evidence::Refused(&call.account, callee),
-    })
 }
 
 /// How a trunk that was tried has done.

@@ -154,12 +154,9 @@ mod tests {
     #[test]
     fn what_a_peer_says_is_kept_as_a_line_of_text() {
         let failure = Failure {
-            cause: Cause::Busy,
             response: Some((486, "Bu\0sy\r\nHere".to_owned())),
-            q850: None,
             rang: true,
-            retry_after: None,
-            given_up: false,
+            ..Failure::plain(Cause::Busy)
         };
         let judgement = judge(&failure, &ResponsePolicy::default());
         let reason_of_end = EndReason::of_failure(&failure, judgement.outcome);

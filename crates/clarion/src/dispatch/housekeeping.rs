@@ -216,6 +216,8 @@ impl Housekeeping {
             let name = trunk.name().to_owned();
             let up = f64::from(u8::from(trunk.state() == TrunkState::Up));
             metrics::gauge!("clarion_trunk_up", "trunk" => name.clone()).set(up);
+            metrics::gauge!("clarion_trunk_slowed_accounts", "trunk" => name.clone())
+                .set(trunk.slowed_accounts() as f64);
             metrics::gauge!("clarion_trunk_calls", "trunk" => name).set(f64::from(trunk.calls()));
         }
         for refusal in SipRefusal::ALL {

@@ -14,6 +14,7 @@ mod customers;
 mod dial_progress;
 mod dispatcher;
 mod end_reason;
+mod evidence;
 mod heartbeat;
 mod housekeeping;
 mod key_prompts;

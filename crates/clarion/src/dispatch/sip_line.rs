@@ -57,6 +57,10 @@ impl TrunkLine for SipLine {
         self.trunk.health().borrow().clone()
     }
 
+    fn answers_options(&self) -> bool {
+        self.trunk.answers_options()
+    }
+
     fn addresses(&self) -> Vec<SocketAddr> {
         self.trunk.known_addresses()
     }

@@ -23,6 +23,10 @@ pub trait TrunkLine: fmt::Debug + Send + Sync {
     /// Ends a leg of an earlier process. False if the peer did not answer.
     async fn end_orphan(&self, dialog: &DialogSnapshot) -> Result<bool, SignallingError>;
     fn health(&self) -> Health;
+    /// It has answered when it was last asked whether it is there.
+    fn answers_options(&self) -> bool {
+        false
+    }
     /// The addresses that it was last known to have.
     fn addresses(&self) -> Vec<SocketAddr> {
         Vec::new()

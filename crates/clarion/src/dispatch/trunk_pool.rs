@@ -173,6 +173,16 @@ impl PooledTrunk {
         lock(&self.breaker).note(evidence, Instant::now());
     }
 
+    /// It has answered when it was last asked whether it is there.
+    pub fn answers_options(&self) -> bool {
+        self.line.answers_options()
+    }
+
+    /// Accounts whose calls it gets one by one, because it refuses their numbers.
+    pub fn slowed_accounts(&self) -> usize {
+        lock(&self.breaker).slowed(Instant::now()).count()
+    }
+
     /// What becomes of calls that it refuses.
     pub fn policy(&self) -> &ResponsePolicy {
         &self.settings.policy
@@ -228,7 +238,7 @@ impl PooledTrunk {
         if self.closed.load(Ordering::Relaxed) {
             return TrunkState::OutsideItsHours;
         }
-        if lock(&self.breaker).is_failing(Instant::now()) {
+        if !lock(&self.breaker).would_allow_some(Instant::now()) {
             return TrunkState::Failing;
         }
         match self.line.health() {
@@ -411,3 +421,6 @@ impl TrunkPool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ mod reports;
 mod routes;
 pub mod stage;
 mod turns;
+mod vanished;
 mod voices;
 
 use clarion::domain::call_state::CallState;

@@ -7,8 +7,8 @@ use std::time::Instant;
 use crate::media::inbound_handle::InboundHandle;
 use crate::signalling::{ByeAnswer, Presence, PresenceCheck};
 
-/// So many questions of one that has only shown by its sound that it is there: it may drop all questions, and send nothing while it is
-/// silent.
+/// So many questions of one that has only shown by its sound, or by a port that was open, that it is there: it may drop all questions, and
+/// send nothing while it is silent.
 const QUESTIONS: u32 = 2;
 
 pub(super) struct FarEnd {
@@ -22,6 +22,8 @@ pub(super) struct FarEnd {
     unanswered: u32,
     /// Its last sign of life in the signalling.
     seen: Instant,
+    /// Since then our sound comes to a closed port: until then somebody had it open.
+    closed: Option<Instant>,
 }
 
 impl FarEnd {
@@ -35,12 +37,18 @@ impl FarEnd {
             answers: false,
             unanswered: 0,
             seen: answered_at,
+            closed: None,
         }
     }
 
     /// It has asked for something.
     pub fn seen(&mut self) {
         self.seen = Instant::now();
+    }
+
+    pub fn port_closed(&mut self) {
+        self.closed.get_or_insert_with(Instant::now);
+        self.ask();
     }
 
     pub fn ask(&mut self) {
@@ -74,7 +82,7 @@ impl FarEnd {
                 Presence::Silent if self.answers => 1,
                 Presence::Silent | Presence::Unreached => QUESTIONS,
             };
-            // Of one that never sends sound and does not answer questions nobody can know.
+            // Of one that never sends sound and does not answer questions nobody can know, while its port is open.
             if self.would_answer() {
                 if self.unanswered >= enough {
                     return;
@@ -87,16 +95,22 @@ impl FarEnd {
     /// The moment until which it was there, if we hung up now and got this answer.
     pub fn there_until(&self, now: Instant, bye: ByeAnswer) -> Option<Instant> {
         let gone = bye == ByeAnswer::Missing && self.would_answer();
-        gone.then(|| self.last_sign().min(now))
+        gone.then(|| self.last_there().min(now))
     }
 
-    pub fn last_sign(&self) -> Instant {
+    /// The last moment in which it is known to have been there. One that never sends sound has been so for as long as its port was open.
+    pub fn last_there(&self) -> Instant {
+        let open_until = self.closed.filter(|_| self.packets.heard().is_none());
+        self.last_sign().max(open_until.unwrap_or(self.seen))
+    }
+
+    fn last_sign(&self) -> Instant {
         let heard = self.packets.heard().unwrap_or(self.seen);
         heard.max(self.seen)
     }
 
-    /// One that has shown itself after the answer does so again, unless it is gone.
+    /// One that has shown itself after the answer does so again, unless it is gone. So does one that has closed its port and is there.
     fn would_answer(&self) -> bool {
-        self.answers || self.packets.heard().is_some()
+        self.answers || self.packets.heard().is_some() || self.closed.is_some()
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::ending::Failure;
 use crate::signalling::{FailedInvite, Invite};
-use crate::trunk::{RedirectGuard, Trunk};
+use crate::trunk::{RedirectGuard, RedirectTarget, Trunk};
 
 /// A day: no session needs longer refresh intervals.
 const LONGEST_SESSION: u32 = 86_400;
@@ -13,8 +13,8 @@ const LONGEST_SESSION: u32 = 86_400;
 #[derive(Debug, Default)]
 pub(super) struct NextInvite {
     /// Where the peer sends us now, and where else after that.
-    redirected: Option<(String, SocketAddr)>,
-    others: VecDeque<(String, SocketAddr)>,
+    redirected: Option<RedirectTarget>,
+    others: VecDeque<RedirectTarget>,
     /// Every address that a redirect has named: none is called twice.
     named: Vec<String>,
     /// Why a redirect is not followed.
@@ -37,7 +37,8 @@ impl NextInvite {
             self.shortest_session = Some(seconds.min(LONGEST_SESSION));
             return first_time && trunk.config.session_interval.is_some();
         }
-        let sent_to = self.destination(sent_to);
+        let is_own = self.redirected.as_ref().is_none_or(|target| target.is_own);
+        let sent_to = (self.destination(sent_to), is_own);
         let targets = refusal.redirected_to();
         if trunk.config.follow_redirects && !targets.is_empty() {
             self.add(targets, trunk, guard, sent_to).await;
@@ -54,7 +55,7 @@ impl NextInvite {
         targets: Vec<String>,
         trunk: &Trunk,
         guard: Option<&dyn RedirectGuard>,
-        sent_to: SocketAddr,
+        sent_to: (SocketAddr, bool),
     ) {
         let mut allowed = VecDeque::new();
         for target in targets {
@@ -62,7 +63,7 @@ impl NextInvite {
                 continue;
             }
             match trunk.locate(&target, guard, sent_to).await {
-                Ok(address) => allowed.push_back((target.clone(), address)),
+                Ok(found) => allowed.push_back(found),
                 Err(reason) => {
                     tracing::warn!(
                         trunk = trunk.config.name,
@@ -99,13 +100,18 @@ impl NextInvite {
 
     /// Where it goes, if `address` of the trunk is tried.
     pub fn destination(&self, address: SocketAddr) -> SocketAddr {
-        self.redirected.as_ref().map_or(address, |(_, at)| *at)
+        let target = self.redirected.as_ref();
+        target.map_or(address, |target| target.address)
     }
 
     pub fn apply(&self, invite: &mut Invite) {
-        if let Some((target, address)) = &self.redirected {
-            invite.target.clone_from(target);
-            invite.destination = *address;
+        if let Some(target) = &self.redirected {
+            invite.target.clone_from(&target.uri);
+            invite.destination = target.address;
+            // Anybody may ask for a digest, and try out passwords with it.
+            if !target.is_own {
+                invite.credentials = None;
+            }
         }
         if let Some(seconds) = self.shortest_session {
             for (name, value) in &mut invite.headers {

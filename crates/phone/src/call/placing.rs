@@ -132,7 +132,10 @@ impl Placing<'_> {
                 _ => false,
             };
             if !(is_redirected && unanswered.failure.was_not_sent()) {
-                last = unanswered.failure;
+                last = Failure {
+                    redirected: is_redirected,
+                    ..unanswered.failure
+                };
             }
             if !again {
                 break;

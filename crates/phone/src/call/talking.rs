@@ -54,6 +54,8 @@ enum Happening {
     /// It is known who has answered: the message can be played.
     Known(Answerer),
     Quiet,
+    /// Where our sound goes nobody listens any more.
+    PortClosed,
     Gone,
     /// We have hung up, and the leg does not end.
     Stuck,
@@ -182,6 +184,7 @@ impl TalkingCall {
                 () = far_end.gone(), if up => Happening::Gone,
                 end = self.media.watch(), if up => match end {
                     WatchEnd::Quiet => Happening::Quiet,
+                    WatchEnd::PortClosed => Happening::PortClosed,
                     WatchEnd::HeldTooLong => Happening::Over(WhyHungUp::HeldTooLong),
                 },
                 () = tokio::time::sleep(HANG_UP_LIMIT), if !up => Happening::Stuck,
@@ -199,6 +202,7 @@ impl TalkingCall {
                     self.follow(event, &mut refresh).await;
                 }
                 Happening::Quiet => far_end.ask(),
+                Happening::PortClosed => far_end.port_closed(),
                 Happening::Pressed(key) => {
                     let Some(dialogue) = &mut dialogue else {
                         continue;
@@ -233,7 +237,7 @@ impl TalkingCall {
                     tracing::debug!("the far end is gone: hanging up");
                     self.media.stop();
                     self.leg.hang_up().await;
-                    let last = far_end.last_sign().max(refresh.last());
+                    let last = far_end.last_there().max(refresh.last());
                     ours = Some(TalkEnd::ours(WhyHungUp::Vanished, last));
                 }
             }

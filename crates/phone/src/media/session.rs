@@ -28,9 +28,11 @@ use crate::sdp::{self, LocalMedia, RemoteMedia};
 /// What the owner of a session has to do something about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchEnd {
-    /// Nothing has come from the peer for some time, or our packets come to a closed port: a hint that it may be gone, and no proof. Those
-    /// who never speak, and those who send nothing while they are silent, are there all the same.
+    /// Nothing has come from the peer for some time: a hint that it may be gone, and no proof. Those who never speak, and those who send
+    /// nothing while they are silent, are there all the same.
     Quiet,
+    /// The same, and our packets come to a closed port.
+    PortClosed,
     /// The peer has not listened for too long.
     HeldTooLong,
 }
@@ -288,7 +290,7 @@ impl MediaSession {
                 () = until(next) => {}
                 () = refused.notified(), if hints.is_some_and(|since| since <= now) => {
                     self.told_quiet = Some(Instant::now());
-                    return WatchEnd::Quiet;
+                    return WatchEnd::PortClosed;
                 }
             }
         }

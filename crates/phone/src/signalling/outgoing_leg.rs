@@ -48,14 +48,16 @@ impl Progress {
         matches!(self, Progress::Ringing(_))
     }
 
+    /// The library makes this response itself when nothing came back.
+    fn is_made_up(&self, response: &Response) -> bool {
+        response.status_code.code() == 408 && matches!(self, Progress::Silence)
+    }
+
     fn failure(&self, cause: Cause) -> Failure {
         Failure {
-            cause,
-            response: None,
-            q850: None,
             rang: self.rang(),
-            retry_after: None,
-            given_up: false,
+            trying: !matches!(self, Progress::Silence),
+            ..Failure::plain(cause)
         }
     }
 }
@@ -156,11 +158,7 @@ impl OutgoingLeg {
             InviteResult::Final(response) if response.status_code.code() / 100 == 2 => {
                 return DialEvent::Answered(Answer(response));
             }
-            // The library makes this response itself when nothing came back.
-            InviteResult::Final(response)
-                if response.status_code.code() == 408
-                    && matches!(self.progress, Progress::Silence) =>
-            {
+            InviteResult::Final(response) if self.progress.is_made_up(&response) => {
                 failed(Cause::TimedOut)
             }
             InviteResult::Final(response) => FailedInvite {
@@ -266,8 +264,9 @@ impl CancelledLeg {
     }
 
     fn finish(&self, outcome: InviteResult) -> Failure {
-        let InviteResult::Final(response) = outcome else {
-            return self.unanswered();
+        let response = match outcome {
+            InviteResult::Final(response) if !self.progress.is_made_up(&response) => response,
+            _ => return self.unanswered(),
         };
         // An answer that crossed our CANCEL: somebody was there.
         let rang = self.progress.rang() || response.status_code.code() / 100 == 2;
@@ -282,14 +281,14 @@ impl CancelledLeg {
 /// What a final response means.
 fn failure_of(response: &Response, rang: bool) -> Failure {
     let q850 = q850(response);
-    let cause = q850.as_ref().map(|q850| q850.cause);
+    let told = q850.as_ref().map(|q850| q850.cause);
+    let cause = Cause::from_response(response.status_code.code(), told);
     Failure {
-        cause: Cause::from_response(response.status_code.code(), cause),
         response: Some(code_and_reason(response)),
         q850,
         rang,
         retry_after: retry_after(response),
-        given_up: false,
+        ..Failure::plain(cause)
     }
 }
 

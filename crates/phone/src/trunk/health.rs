@@ -63,6 +63,10 @@ impl KnownHealth {
         }
     }
 
+    pub fn options_say_up(&self) -> bool {
+        self.options == Health::Up
+    }
+
     pub fn all(&self) -> Health {
         match (&self.registration, &self.options) {
             (down @ Health::Down { .. }, _) | (_, down @ Health::Down { .. }) => down.clone(),

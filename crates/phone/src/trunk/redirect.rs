@@ -55,51 +55,74 @@ impl Default for RedirectHosts {
     }
 }
 
+impl RedirectHosts {
+    fn allow(&self, host: &Host) -> bool {
+        match self {
+            Self::These(hosts) => hosts.iter().any(|known| is_same(known, host)),
+            Self::Any => true,
+        }
+    }
+}
+
+fn is_same(known: &Host, host: &Host) -> bool {
+    known.name.eq_ignore_ascii_case(&host.name)
+}
+
+/// Where a redirect leads.
+#[derive(Debug, Clone)]
+pub(crate) struct RedirectTarget {
+    /// As it is written in the request.
+    pub uri: String,
+    pub address: SocketAddr,
+    /// It is at a host of the trunk itself, which may ask for our password.
+    pub is_own: bool,
+}
+
 impl Trunk {
-    /// The address to which a redirected call goes, if it may go there. `from` is where the redirect came from.
+    /// Where a redirected call goes, if it may go there. The redirect came from `address`, a host of the trunk or not.
     pub(crate) async fn locate(
         &self,
-        target: &str,
+        uri: &str,
         guard: Option<&dyn RedirectGuard>,
-        from: SocketAddr,
-    ) -> Result<SocketAddr, String> {
-        let (number, host) = split_target(target)?;
+        (address, is_own): (SocketAddr, bool),
+    ) -> Result<RedirectTarget, String> {
+        let target = |address, is_own| RedirectTarget {
+            uri: uri.to_owned(),
+            address,
+            is_own,
+        };
+        let (number, host) = split_target(uri)?;
         (self.config.redirect_check.0)(&number)?;
         if let Some(guard) = guard {
             guard.may_lead_to(&number).await?;
         }
         let Some(host) = host else {
-            return Ok(from);
+            return Ok(target(address, is_own));
         };
-        self.check_host(&host).await?;
+        let is_own = self.is_own_host(&host).await;
+        if !is_own && !self.config.redirect_hosts.allow(&host) {
+            return Err(format!("{} is no host of the trunk", host.name));
+        }
         // The proxy finds the way.
         if self.config.proxy.is_some() {
-            return Ok(from);
+            return Ok(target(address, is_own));
         }
         let found = self.resolver.addresses(&host, self.signalling.transport());
         let found = found.await?.into_iter().next();
-        found.ok_or_else(|| format!("{host} has no address"))
+        let found = found.ok_or_else(|| format!("{host} has no address"))?;
+        Ok(target(found, is_own))
     }
 
-    async fn check_host(&self, host: &Host) -> Result<(), String> {
-        let RedirectHosts::These(others) = &self.config.redirect_hosts else {
-            return Ok(());
-        };
+    async fn is_own_host(&self, host: &Host) -> bool {
         let domain = self.config.domain_name().parse().ok();
         let own = [Some(&self.config.host), self.config.proxy.as_ref()];
         let own = own.into_iter().flatten().chain(&self.config.more_hosts);
-        let mut named = own.chain(&domain).chain(others);
-        if named.any(|known| known.name.eq_ignore_ascii_case(&host.name)) {
-            return Ok(());
+        if own.chain(&domain).any(|known| is_same(known, host)) {
+            return true;
         }
         let addresses = self.addresses().await.unwrap_or_default();
-        if addresses
-            .iter()
-            .any(|address| Some(address.ip()) == host.address())
-        {
-            return Ok(());
-        }
-        Err(format!("{} is no host of the trunk", host.name))
+        let mut addresses = addresses.iter();
+        addresses.any(|address| Some(address.ip()) == host.address())
     }
 }
 

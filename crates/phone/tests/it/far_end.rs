@@ -73,6 +73,11 @@ impl FarEnd {
         self.send_packets(100);
     }
 
+    /// It does not listen to sound any more.
+    fn close_port(&mut self) {
+        self.rtp = UdpSocket::bind(loopback()).unwrap();
+    }
+
     fn send_packets(&self, first: u16) {
         let offer = self.invite.lines().find_map(|line| {
             let line = line.strip_prefix("m=audio ")?;
@@ -99,7 +104,7 @@ impl FarEnd {
 }
 
 /// Lets the clocks of the signalling leap. Sound and sockets go by real time.
-async fn leap() {
+pub async fn leap() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
@@ -255,4 +260,41 @@ async fn of_a_far_end_that_never_speaks_and_never_answers_nobody_knows() {
     })
     .await;
     is_whole(story);
+}
+
+/// So that only the closed port makes anybody ask.
+const LONG_QUIET: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn a_far_end_that_never_spoke_and_has_closed_its_port_is_gone() {
+    let (story, (answered, asked)) = call_to(LONG_QUIET, long_message(), async |far| {
+        let answered = Instant::now();
+        far.close_port();
+        let first = far.question().await;
+        let asked = Instant::now();
+        leap().await;
+        while header(&far.question().await, "CSeq") == header(&first, "CSeq") {}
+        leap().await;
+        far.puppet.request("BYE").await;
+        leap().await;
+        (answered, asked)
+    })
+    .await;
+    let ended_at = story.legs.last().unwrap().ended_at;
+    assert!(ended_at > answered, "its port was open: {story:?}");
+    is_billed_to_its_last_sign(story, Duration::ZERO, asked);
+}
+
+#[tokio::test]
+async fn a_far_end_that_has_closed_its_port_and_answers_is_there() {
+    let request = call_request(vec![PlaybackItem::Sound(sound(200))]);
+    let (story, ()) = call_to(LONG_QUIET, request, async |far| {
+        far.close_port();
+        let options = far.question().await;
+        far.puppet.respond(&options, "200 OK", "").await;
+        far.hang_up_is_answered().await;
+    })
+    .await;
+    assert_eq!(story.why_hung_up(), Some(WhyHungUp::Played), "{story:?}");
+    assert_eq!(story.stats.packets_sent, 200);
 }

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 
 use g711::Codec;
-use phone::ending::{Cause, Side};
+use phone::ending::{Cause, Failure, Side};
 use phone::media::stream::PlaybackItem;
+use phone::signalling::SipCredentials;
 use phone::test_phone::{HeardCall, Script, TestPhone};
 use phone::trunk::{NumberCheck, RedirectHosts, SipTrunkConfig};
 use supervisor::Supervisor;
@@ -152,4 +153,51 @@ async fn redirects_that_never_end_are_given_up() {
     let story = calling.await.unwrap();
     assert_eq!(story.legs.len(), 6, "{story:?}");
     assert_eq!(story.cause(), Cause::Rejected);
+}
+
+/// What a trunk with a password sends to whom it redirects to, and what it says about that failure.
+async fn challenged_at(name: &str) -> (bool, Failure) {
+    let (mut carrier, mut target) = (Puppet::new().await, Puppet::new().await);
+    let known = RedirectHosts::These(vec!["localhost".parse().unwrap()]);
+    let trunk = trunk(SipTrunkConfig {
+        redirect_hosts: known,
+        credentials: Some(SipCredentials {
+            user: "customer".to_owned(),
+            auth_user: None,
+            password: "secret".to_owned(),
+        }),
+        ..following(carrier.address())
+    })
+    .await;
+    let mut calling =
+        tokio::spawn(async move { call(&caller(), &trunk, call_request(vec![])).await });
+    let invite = carrier.request("INVITE").await;
+    let contact = format!("Contact: <sip:1@{name}:{}>\r\n", target.address().port());
+    carrier.respond(&invite, "302 Moved", &contact).await;
+    let invite = target.request("INVITE").await;
+    let challenge = "WWW-Authenticate: Digest realm=\"test\", nonce=\"abc\"\r\n";
+    target.respond(&invite, "401 Unauthorized", challenge).await;
+    let proved = async {
+        loop {
+            let invite = target.request("INVITE").await;
+            if invite.contains("Authorization: Digest") {
+                target.respond(&invite, "402 Payment Required", "").await;
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        story = &mut calling => (false, story.unwrap().failure()),
+        () = proved => (true, calling.await.unwrap().failure()),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_hosts_of_the_trunk_get_a_proof_of_its_password() {
+    for (name, is_proved, code) in [("127.0.0.1", true, 402), ("localhost", false, 401)] {
+        let (proved, failure) = challenged_at(name).await;
+        assert_eq!(proved, is_proved, "{name}");
+        assert_eq!(failure.response.map(|(code, _)| code), Some(code));
+        assert!(failure.redirected, "{name}");
+    }
 }

@@ -15,11 +15,12 @@ use supervisor::Supervisor;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
+use crate::far_end::leap;
 use crate::lab::{
     Lab, PATIENCE, call, call_request, callee_config, caller, eventually, loopback, next_event,
     sound, trunk, trunk_of, trunk_to,
 };
-use crate::puppet::Puppet;
+use crate::puppet::{Puppet, header};
 
 fn credentials(password: &str) -> SipCredentials {
     SipCredentials {
@@ -199,6 +200,57 @@ async fn a_trunk_that_is_there_is_up_and_one_that_is_gone_is_down() {
     down.stop();
 }
 
+/// A peer that takes every registration, and answers OPTIONS once.
+async fn take_registrations(mut puppet: Puppet) {
+    let mut has_answered = false;
+    let mut buffer = vec![0; 65_536];
+    loop {
+        // Without a limit of time: the test lets the clock leap.
+        let (length, from) = puppet.socket.recv_from(&mut buffer).await.unwrap();
+        puppet.peer = Some(from);
+        let request = String::from_utf8_lossy(&buffer[..length]).into_owned();
+        if request.starts_with("REGISTER") {
+            let contact = header(&request, "Contact");
+            let taken = format!("Contact: {contact};expires=36000\r\n");
+            puppet.respond(&request, "200 OK", &taken).await;
+        } else if !std::mem::replace(&mut has_answered, true) {
+            puppet.respond(&request, "200 OK", "").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_trunk_that_registers_and_does_not_answer_options_any_more_is_down() {
+    let puppet = Puppet::new().await;
+    let config = SipTrunkConfig {
+        register: Some(Duration::from_secs(36_000)),
+        ask_every: Some(Duration::from_secs(3600)),
+        credentials: Some(credentials("secret")),
+        ..SipTrunkConfig::new("test", puppet.address().into())
+    };
+    let peer = tokio::spawn(take_registrations(puppet));
+    let trunk = trunk(config).await;
+    let health = trunk.health();
+    eventually("both are answered", || {
+        trunk.answers_options() && *health.borrow() == Health::Up
+    })
+    .await;
+    // The next question comes after an hour, and the second one that is not answered counts.
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(3601)).await;
+    tokio::time::resume();
+    for _ in 0..10 {
+        leap().await;
+    }
+    let health = health.borrow().clone();
+    let Health::Down { why } = health else {
+        panic!("{health:?}");
+    };
+    assert!(why.ends_with("does not answer"), "{why}");
+    trunk.stop();
+    peer.abort();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trunk_that_says_trying_and_no_more_is_cancelled() {
     let mut puppet = Puppet::new().await;
@@ -215,7 +267,7 @@ async fn a_trunk_that_says_trying_and_no_more_is_cancelled() {
     puppet.respond(&invite, "487 Request Terminated", "").await;
     let failure = calling.await.unwrap().failure();
     assert_eq!((failure.cause, failure.rang), (Cause::TimedOut, false));
-    assert!(failure.may_fail_over());
+    assert!(failure.may_fail_over() && failure.has_response());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -233,6 +285,7 @@ async fn a_trunk_that_dies_after_trying_does_not_keep_the_call_for_ever() {
     puppet.request("CANCEL").await;
     let failure = calling.await.unwrap().failure();
     assert_eq!((failure.cause, failure.rang), (Cause::TimedOut, false));
+    assert!(failure.has_response());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,8 +13,6 @@ use crate::support::telephone::Telephone;
 use crate::support::{SID, eventually};
 
 const HELLO: &str = "\"mediaTxt\":\"hello\"";
-/// A trunk that is left alone shows itself by a call that waits for this long.
-const NOBODY_WAITS_LONGER: Duration = Duration::from_secs(30);
 
 /// A telephone that refuses with the code that the number ends in; every other number answers and hangs up soon.
 async fn refusing() -> Telephone {
@@ -115,70 +113,129 @@ async fn a_trunk_that_says_that_it_is_down_gets_no_calls_for_a_while() {
     assert_eq!(second.dialled().len(), 3);
 }
 
+/// Channels of the trunk on which one customer calls bad numbers and another one good ones.
+const CHANNELS: usize = 20;
+
+/// A call of whom the numbers are right.
+struct GoodCall {
+    /// From the accept to the INVITE.
+    waited: Duration,
+    /// Bad numbers that were dialled in between.
+    in_its_way: usize,
+}
+
 /// A thousand numbers that one customer should not have called, and another customer's that are right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refused_numbers_of_one_customer_do_not_delay_another() {
-    let mut without = good_calls(0).await;
-    let mut with = good_calls(1000).await;
-    for (what, waits) in [("without", &mut without), ("with", &mut with)] {
+    let (without, none) = good_calls(0).await;
+    let (with, refused) = good_calls(1000).await;
+    let [without, with_median] = [(&without, none), (&with, refused)].map(|(calls, refused)| {
+        let mut waits: Vec<_> = calls.iter().map(|call| call.waited).collect();
         waits.sort();
-        let middle = waits[waits.len() / 2];
-        let longest = waits.last().unwrap();
-        println!("{what} a thousand refused numbers: {middle:?} (median), {longest:?} at most");
-    }
+        let (middle, longest) = (waits[waits.len() / 2], waits[waits.len() - 1]);
+        println!("beside {refused} refused numbers: {middle:?} (median), {longest:?} at most");
+        middle
+    });
+    assert!((100..=1000).contains(&refused), "{refused} were refused");
+    // A call that has to wait for a trial waits for a second.
+    let limit = 3 * without + Duration::from_millis(500);
+    assert!(with_median < limit, "{with_median:?}, not {limit:?}");
+    let mut in_the_way: Vec<_> = with.iter().map(|call| call.in_its_way).collect();
+    in_the_way.sort_unstable();
+    println!("bad numbers that were dialled while a good one waited: {in_the_way:?}");
+    // Those that have a channel when it is accepted, and whatever the machine does meanwhile as many more.
+    assert!(in_the_way[in_the_way.len() / 2] <= CHANNELS);
+    assert!(in_the_way[in_the_way.len() - 1] <= 3 * CHANNELS);
 }
 
-/// How long twenty calls to good numbers waited for their INVITE, while a neighbour calls so many that are refused after a while.
-async fn good_calls(refused: usize) -> Vec<Duration> {
+/// Twenty calls to good numbers, each after the end of the one before, while a neighbour waits with so many that are refused. With how many
+/// of those were refused meanwhile.
+async fn good_calls(bad_numbers: usize) -> (Vec<GoodCall>, usize) {
     let telephone = refusing().await;
-    // Whoever has to wait for a trial waits for an hour.
-    let trunk = telephone.trunk(
-        "only",
-        "channels = 20\ncalls_per_second = 200\nrefusal_pause_seconds = 3600\n",
-    );
+    let more = format!("channels = {CHANNELS}\ncalls_per_second = 200\n");
+    let trunk = telephone.trunk("only", &more);
     let stage = Stage::on(&trunk, "[dispatch]\nretry_seconds = 600\n").await;
     let mut bad = Customer::another(&stage, 1, |_| ()).await;
     let mut good = Customer::another(&stage, 2, |_| ()).await;
-    let placing = async {
-        for number in 0..refused {
-            bad.call(&format!("1380{number:04}503"), HELLO).await;
-        }
+    for number in 0..bad_numbers {
+        bad.call(&format!("1380{number:04}503"), HELLO).await;
+    }
+    let bad_ones = || {
+        let dialled = telephone.dialled().into_iter();
+        dialled.filter(|it| it.number.ends_with("503")).count()
     };
-    let calling = async {
-        let mut calls = Vec::new();
-        for number in 0..20 {
-            // At first so many that the calls of the other go one by one; then some more since the last one.
-            eventually("more are refused", async || {
-                refused == 0 || telephone.dialled().len() >= 20 + 10 * number
-            })
-            .await;
-            let callee = format!("1391{number:04}001");
-            let sid = good.call(&callee, HELLO).await;
-            calls.push((sid, callee, telephone.dialled().len()));
-        }
-        calls
-    };
-    let ((), calls) = tokio::join!(placing, calling);
-    let mut waits = Vec::new();
-    for (sid, callee, before) in calls {
+    eventually("its calls go one by one", async || {
+        bad_ones() >= bad_numbers.min(20)
+    })
+    .await;
+    let mut calls = Vec::new();
+    for number in 0..20 {
+        let before = telephone.dialled().len();
+        let callee = format!("1391{number:04}001");
+        let sid = good.call(&callee, HELLO).await;
         assert_eq!(field(&stage.report_of(&sid).await, "state"), "0");
         let record = stage.record(&sid).await;
         let dialled = record.dialled_at.unwrap();
-        let waited = dialled.duration_since(record.accepted_at).unsigned_abs();
-        assert!(waited < NOBODY_WAITS_LONGER, "{waited:?}");
-        waits.push(waited);
-        // Whatever the machine does meanwhile: those that have a channel, and those that were claimed before it.
-        let place = telephone
-            .dialled()
-            .iter()
-            .position(|dialled| dialled.number.ends_with(&callee));
-        let in_its_way = place.unwrap().saturating_sub(before);
-        assert!(
-            in_its_way <= 3 * 20,
-            "{in_its_way} were dialled before {callee}"
-        );
+        let since = telephone.dialled().split_off(before);
+        let place = since.iter().position(|it| it.number.ends_with(&callee));
+        calls.push(GoodCall {
+            waited: dialled.duration_since(record.accepted_at).unsigned_abs(),
+            in_its_way: place.unwrap(),
+        });
     }
-    waits
+    (calls, bad_ones())
+}
+
+/// Numbers to which a trunk says 100 and no more, and another customer's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_that_a_trunk_tries_in_vain_do_not_stop_it() {
+    let peer = SipPeer::start(|method| match method {
+        "INVITE" => Some((100, String::new())),
+        _ => Some((200, String::new())),
+    })
+    .await;
+    let more =
+        "silences = 2\nprogress_seconds = 1\npause_seconds = 3600\nlongest_pause_seconds = 3600";
+    let trunk = trunk_over("tries", &[&peer], more);
+    let stage = Stage::on(&trunk, "[dispatch]\nretry_seconds = 600\n").await;
+    let mut bad = Customer::another(&stage, 1, |_| ()).await;
+    let mut good = Customer::another(&stage, 2, |_| ()).await;
+    let mut given_up = Vec::new();
+    for number in 0..3 {
+        given_up.push(bad.call(&format!("1380000000{number}"), HELLO).await);
+    }
+    for sid in &given_up {
+        eventually("it waits again", async || stage.legs(sid).await.len() == 1).await;
+    }
+    good.call("13900000001", HELLO).await;
+    eventually("the trunk gets it", async || {
+        let requests = peer.requests.lock().unwrap();
+        requests
+            .iter()
+            .any(|it| it.starts_with("INVITE") && it.contains("13900000001"))
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_is_not_down_because_somebody_whom_it_redirects_to_is() {
+    let target = saying(402, "").await;
+    let at = target.address;
+    let redirects = move |method: &str| {
+        let contact = format!("Contact: <sip:+8613800000009@{at}>");
+        (method == "INVITE").then_some((302, contact))
+    };
+    let peer = SipPeer::start(redirects).await;
+    let more = "follow_redirects = true\npause_seconds = 3600\nlongest_pause_seconds = 3600";
+    let trunk = trunk_over("redirects", &[&peer], more);
+    let stage = Stage::on(&trunk, "[dispatch]\nretry_seconds = 600\n").await;
+    for number in ["13800000001", "13800000002"] {
+        let sid = stage.call(number, HELLO).await;
+        eventually("both were tried", async || {
+            stage.legs(&sid).await.len() == 2
+        })
+        .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -14,7 +14,8 @@ pub struct SipPeer {
 }
 
 impl SipPeer {
-    /// Starts a peer. `answer` returns the status code and more header lines for a method, or `None` for no answer.
+    /// Starts a peer. `answer` returns the status code and more header lines for a method, or `None` for no answer. What comes after an empty
+    /// line is the body.
     pub async fn start(
         answer: impl Fn(&str) -> Option<(u16, String)> + Send + Sync + 'static,
     ) -> Self {
@@ -29,7 +30,7 @@ impl SipPeer {
                 let request = String::from_utf8_lossy(&bytes[..length]).into_owned();
                 let method = request.split(' ').next().unwrap_or_default().to_owned();
                 if let Some((code, headers)) = answer(&method) {
-                    let reply = reply(&request, code, &headers);
+                    let reply = reply(&request, code, &headers, address);
                     let _ = socket.send_to(reply.as_bytes(), from).await;
                 }
                 seen.lock().unwrap().push(request);
@@ -49,7 +50,8 @@ impl SipPeer {
     }
 }
 
-fn reply(request: &str, code: u16, more: &str) -> String {
+fn reply(request: &str, code: u16, more: &str, here: SocketAddr) -> String {
+    let (more, body) = more.split_once("\n\n").unwrap_or((more, ""));
     let mut lines = vec![format!("SIP/2.0 {code} Said")];
     for line in request.lines().skip(1).take_while(|line| !line.is_empty()) {
         let name = line.split(':').next().unwrap().to_ascii_lowercase();
@@ -62,7 +64,10 @@ fn reply(request: &str, code: u16, more: &str) -> String {
             _ => {}
         }
     }
+    if code == 200 && request.starts_with("INVITE") {
+        lines.push(format!("Contact: <sip:peer@{here}>"));
+    }
     lines.extend(more.lines().map(str::to_owned));
-    lines.push("Content-Length: 0".to_owned());
-    format!("{}\r\n\r\n", lines.join("\r\n"))
+    lines.push(format!("Content-Length: {}", body.len()));
+    format!("{}\r\n\r\n{body}", lines.join("\r\n"))
 }

@@ -425,7 +425,7 @@ async fn a_closed_port_makes_a_peer_quiet_sooner() {
         .play(&[PlaybackItem::Silence { frames: 3000 }])
         .unwrap();
     let watched = tokio::time::timeout(PATIENCE, session.watch()).await;
-    assert_eq!(watched.unwrap(), WatchEnd::Quiet);
+    assert_eq!(watched.unwrap(), WatchEnd::PortClosed);
     assert!(began.elapsed() >= CLOSED_PORT);
     // It was told, and is not told of every packet.
     let watched = tokio::time::timeout(MOMENT, session.watch()).await;

@@ -1,0 +1,139 @@
+use async_trait::async_trait;
+use phone::call::{CallEvent, CallRequest, PlacedCall};
+use phone::ending::{Cause, Failure};
+use phone::signalling::{DialogSnapshot, SignallingError};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::config::Config;
+use crate::dispatch::evidence;
+
+/// A trunk that nobody calls.
+#[derive(Debug)]
+struct IdleLine {
+    answers_options: bool,
+}
+
+#[async_trait]
+impl TrunkLine for IdleLine {
+    async fn call(
+        &self,
+        _: &CallRequest,
+        _: &mpsc::UnboundedSender<CallEvent>,
+        _: &CancellationToken,
+    ) -> PlacedCall {
+        unreachable!("nobody calls it")
+    }
+
+    async fn end_orphan(&self, _: &DialogSnapshot) -> Result<bool, SignallingError> {
+        Ok(true)
+    }
+
+    fn health(&self) -> Health {
+        Health::Up
+    }
+
+    fn answers_options(&self) -> bool {
+        self.answers_options
+    }
+
+    fn stop(&self) {}
+}
+
+fn trunk(answers_options: bool) -> Arc<PooledTrunk> {
+    let settings = "[[trunk]]\nname = \"idle\"\nhost = \"192.0.2.1\"\nprefixes = [\"\"]\n";
+    let config = Config::from_parts(settings, &[]).expect("settings without a mistake");
+    let line: Arc<dyn TrunkLine> = Arc::new(IdleLine { answers_options });
+    let pool = TrunkPool::over(
+        config
+            .trunks
+            .into_iter()
+            .map(|trunk| (trunk, Arc::clone(&line))),
+    );
+    Arc::clone(&pool.trunks()[0])
+}
+
+fn account(number: u32) -> AccountSid {
+    format!("{number:032}").parse().unwrap()
+}
+
+/// As many numbers of an account fail like this.
+fn fail(trunk: &PooledTrunk, of: u32, numbers: u32, failure: &Failure) {
+    let account = account(of);
+    for number in 0..numbers {
+        let callee = format!("{of}{number:04}");
+        if let Some(shown) = evidence::of_failure(failure, trunk, &account, &callee) {
+            trunk.note(shown);
+        }
+    }
+}
+
+fn silence() -> Failure {
+    Failure::plain(Cause::TimedOut)
+}
+
+fn refusal(code: u16) -> Failure {
+    Failure {
+        response: Some((code, "Said".to_owned())),
+        ..Failure::plain(Cause::Rejected)
+    }
+}
+
+#[test]
+fn a_trunk_that_refuses_the_numbers_of_one_account_is_up() {
+    let trunk = trunk(false);
+    fail(&trunk, 1, 100, &refusal(503));
+    assert_eq!(
+        (trunk.state(), trunk.slowed_accounts()),
+        (TrunkState::Up, 1)
+    );
+    fail(&trunk, 2, 100, &refusal(503));
+    assert_eq!(
+        (trunk.state(), trunk.slowed_accounts()),
+        (TrunkState::Up, 2)
+    );
+    fail(&trunk, 3, 100, &refusal(503));
+    assert_eq!(trunk.state(), TrunkState::Failing, "it is the trunk");
+}
+
+#[test]
+fn numbers_that_stay_silent_on_a_trunk_that_is_there_are_those_of_their_account() {
+    let trying = Failure {
+        trying: true,
+        given_up: true,
+        ..silence()
+    };
+    let cancelled = Failure {
+        given_up: true,
+        cause: Cause::TimedOut,
+        ..refusal(487)
+    };
+    for (answers_options, failure) in [(false, trying), (false, cancelled), (true, silence())] {
+        let trunk = trunk(answers_options);
+        fail(&trunk, 1, 100, &failure);
+        assert_eq!(trunk.state(), TrunkState::Up, "{failure:?}");
+        assert_eq!(trunk.slowed_accounts(), 1, "{failure:?}");
+    }
+    // Nothing at all is heard of it.
+    let trunk = trunk(false);
+    fail(&trunk, 1, 5, &silence());
+    assert_eq!(trunk.state(), TrunkState::Failing);
+}
+
+#[test]
+fn whom_a_trunk_redirects_to_is_not_the_trunk() {
+    let redirected = |failure| Failure {
+        redirected: true,
+        ..failure
+    };
+    for failure in [refusal(402), refusal(407), silence()] {
+        let redirecting = trunk(false);
+        fail(&redirecting, 1, 19, &redirected(failure.clone()));
+        assert_eq!(redirecting.state(), TrunkState::Up, "{failure:?}");
+        assert_eq!(redirecting.slowed_accounts(), 0, "{failure:?}");
+        let itself = trunk(false);
+        fail(&itself, 1, 19, &failure);
+        assert_eq!(itself.state(), TrunkState::Failing, "{failure:?}");
+    }
+}
