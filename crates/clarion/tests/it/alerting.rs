@@ -92,11 +92,15 @@ impl<'a> Intake<'a> {
 }
 
 async fn post(server: &TestServer, path: &str, headers: &str, body: &str) -> Told {
-    let request = format!(
+    let request = posting(path, headers, body);
+    answered(&server.send_raw(request.as_bytes()).await)
+}
+
+fn posting(path: &str, headers: &str, body: &str) -> String {
+    format!(
         "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n{body}",
         body.len()
-    );
-    answered(&server.send_raw(request.as_bytes()).await)
+    )
 }
 
 fn answered(answer: &str) -> Told {
