@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use tokio::process::Command;
+
 use crate::audio_files::upload;
 use crate::support::child::{Caller, ChildServer, Installation};
 use crate::support::receiver::{Receiver, ok};
@@ -56,11 +58,24 @@ async fn after_a_failed_sync_nothing_more_is_promised_and_the_process_ends() {
 
 #[tokio::test]
 async fn a_full_disk_refuses_calls_until_there_is_room_again() {
+    refuses_calls_while_it_is_full(&[]).await;
+}
+
+/// SQLite takes it for a failed write, after which nothing could be promised.
+#[tokio::test]
+async fn a_quota_that_is_used_up_is_a_full_disk() {
+    refuses_calls_while_it_is_full(QUOTA).await;
+}
+
+/// Writes fail because a quota is used up, not because the disk is full.
+const QUOTA: &[(&str, &str)] = &[("DISK_FAULT_QUOTA", "1")];
+
+async fn refuses_calls_while_it_is_full(how: &[(&str, &str)]) {
     let installation = Installation::new(None).await;
     let fault = installation.folder.path().join("fault");
     let library = failing_disk(installation.folder.path());
     let server = installation
-        .start_with(&[("LD_PRELOAD", &preload(&library)), ("DISK_FAULT", &fault)])
+        .start_by(|serve| on_disk(serve, &library, &fault).envs(how.iter().copied()))
         .await;
     let mut caller = Caller::connect(&server.client).await.unwrap();
     let before = caller.place_call().await.unwrap();
@@ -117,6 +132,24 @@ async fn a_full_disk_of_a_node_does_not_refuse_calls_that_are_kept_elsewhere() {
     assert_eq!(status_code(&refused.await), "190014");
 }
 
+/// All calls are answered.
+const LOOPBACK: &str = "[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\n[media]\nbind = \"127.0.0.1\"\n[[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 50\ncalls_per_second = 200\nprefixes = [\"\"]\n";
+
+fn on_disk<'a>(serve: &'a mut Command, library: &Path, fault: &Path) -> &'a mut Command {
+    serve
+        .env("LD_PRELOAD", preload(library))
+        .env("DISK_FAULT", fault)
+}
+
+/// Asks for a call that talks for some seconds.
+async fn place(receiver: &Receiver, caller: &mut Caller, number: usize) -> Result<String, String> {
+    let (url, text) = (receiver.url(), "One hundred and eleven. ".repeat(4));
+    // Numbers with small ends are not answered by the telephone in the server.
+    let number = 1000 + number;
+    let fields = format!("\"to\":\"138{number:08}\",\"mediaTxt\":\"{text}\",\"respUrl\":\"{url}\"");
+    caller.try_to_place(&fields).await.unwrap()
+}
+
 /// A server on a disk that can be filled, with a trunk on which every call is answered.
 struct SmallDisk {
     installation: Installation,
@@ -126,16 +159,16 @@ struct SmallDisk {
 }
 
 impl SmallDisk {
-    async fn new(settings: &str) -> Self {
-        let trunk = "[[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 50\ncalls_per_second = 200\nprefixes = [\"\"]\n";
-        let settings = format!(
-            "[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\n[media]\nbind = \"127.0.0.1\"\n{settings}{trunk}"
-        );
-        let installation = Installation::with_settings(None, &settings).await;
+    async fn new() -> Self {
+        Self::full_by(&[]).await
+    }
+
+    async fn full_by(how: &[(&str, &str)]) -> Self {
+        let installation = Installation::with_settings(None, LOOPBACK).await;
         let folder = installation.folder.path();
         let (fault, library) = (folder.join("fault"), failing_disk(folder));
         let server = installation
-            .start_with(&[("LD_PRELOAD", &preload(&library)), ("DISK_FAULT", &fault)])
+            .start_by(|serve| on_disk(serve, &library, &fault).envs(how.iter().copied()))
             .await;
         let small = Self {
             receiver: Receiver::start(vec![ok()]).await,
@@ -181,12 +214,7 @@ impl SmallDisk {
     }
 
     async fn place(&self, caller: &mut Caller, number: usize) -> Result<String, String> {
-        let (url, text) = (self.receiver.url(), "One hundred and eleven. ".repeat(4));
-        // Numbers with small ends are not answered by the telephone in the server.
-        let number = 1000 + number;
-        let fields =
-            format!("\"to\":\"138{number:08}\",\"mediaTxt\":\"{text}\",\"respUrl\":\"{url}\"");
-        caller.try_to_place(&fields).await.unwrap()
+        place(&self.receiver, caller, number).await
     }
 
     /// Each call is reported, and none twice.
@@ -205,7 +233,15 @@ impl SmallDisk {
 /// Somebody else fills the disk while calls are talking: their ends are written into what was kept for them.
 #[tokio::test]
 async fn calls_that_have_begun_end_on_a_full_disk() {
-    let small = SmallDisk::new("").await;
+    have_begun_and_end(SmallDisk::new().await).await;
+}
+
+#[tokio::test]
+async fn calls_that_have_begun_end_when_a_quota_is_used_up() {
+    have_begun_and_end(SmallDisk::full_by(QUOTA).await).await;
+}
+
+async fn have_begun_and_end(small: SmallDisk) {
     let mut caller = Caller::connect(&small.server.client).await.unwrap();
     let mut calls = Vec::new();
     for number in 0..40 {
@@ -226,7 +262,7 @@ async fn calls_that_have_begun_end_on_a_full_disk() {
 /// The calls themselves fill a small disk. What was accepted waits there, and all of it is called and reported when there is room.
 #[tokio::test]
 async fn a_small_disk_that_calls_have_filled_goes_on_when_it_is_freed() {
-    let small = SmallDisk::new("").await;
+    let small = SmallDisk::new().await;
     small.leave_room(1 << 20);
     let mut caller = Caller::connect(&small.server.client).await.unwrap();
     let mut calls = Vec::new();
