@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
 use crate::audio_files::upload;
+use crate::campaign::nodes::Shared;
 use crate::support::child::{Caller, ChildServer, Installation};
 use crate::support::receiver::{Receiver, ok};
-use crate::support::{PATIENCE, TestServer, eventually, preload, status_code};
+use crate::support::{PATIENCE, TestServer, eventually, preload, status_code, text_of};
 
 /// Compiles the faulty disk and returns the library's path.
 pub fn failing_disk(folder: &Path) -> PathBuf {
@@ -276,4 +277,41 @@ async fn a_small_disk_that_calls_have_filled_goes_on_when_it_is_freed() {
     std::fs::remove_file(&small.fault).unwrap();
     small.all_are_reported(&calls).await;
     assert_eq!(calls.iter().collect::<HashSet<_>>().len(), calls.len());
+}
+
+/// PostgreSQL's own disk is full: its server falls, and rises when there is room. What was accepted is ended, billed and reported all the same.
+#[tokio::test]
+async fn calls_that_talk_while_the_disk_of_postgresql_is_full_end_once_and_none_is_lost() {
+    let mut shared = Shared::start().await;
+    let settings = format!("[store]\nstatement_seconds = 2\n{LOOPBACK}");
+    let installation = Installation::with_settings(Some(shared.url.clone()), &settings).await;
+    let server = installation.start().await;
+    let receiver = Receiver::start(vec![ok()]).await;
+    let mut caller = Caller::connect(&server.client).await.unwrap();
+    let mut calls = Vec::new();
+    for number in 0..20 {
+        calls.push(place(&receiver, &mut caller, number).await.unwrap());
+    }
+    eventually("all are talking", async || {
+        let answered = "clarion_calls{state=\"answered\"}";
+        server.metric(answered).await == Some(20.0)
+    })
+    .await;
+    shared.disk.fill();
+    while let Ok(sid) = place(&receiver, &mut caller, calls.len()).await {
+        calls.push(sid);
+    }
+    shared.disk.free();
+    shared.recover().await;
+    let told = |sid: &String| {
+        let received = receiver.received();
+        received.iter().any(|told| told.body.contains(sid.as_str()))
+    };
+    eventually("all are reported", async || calls.iter().all(told)).await;
+    let after = place(&receiver, &mut caller, calls.len()).await;
+    assert!(after.is_ok(), "{after:?}");
+    let sids = calls.join("','");
+    let lines = format!("SELECT count(*)::text FROM bill_lines WHERE call_sid IN ('{sids}')");
+    let billed = text_of(&installation.database, &lines).await;
+    assert_eq!(billed, calls.len().to_string(), "each is billed once");
 }
