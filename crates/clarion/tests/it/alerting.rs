@@ -121,7 +121,7 @@ async fn said(server: &TestServer, call: &CallSid) -> String {
 }
 
 /// A counter of this process, with these labels.
-async fn counted(server: &TestServer, series: &str) -> f64 {
+pub async fn counted(server: &TestServer, series: &str) -> f64 {
     let mut connection = server.client().connect().await.unwrap();
     let (_, metrics) = connection.get("/metrics").await.unwrap();
     let line = metrics.lines().find_map(|line| line.strip_prefix(series));

@@ -282,7 +282,7 @@ async fn a_rotated_token_works_at_once_and_the_old_one_stops_within_a_second() {
     .await;
 }
 
-/// A wrong sig is a line of the log that fail2ban reads, in both formats. A right one and other refusals are not.
+/// A wrong sig is a line of the log that fail2ban reads, in both formats, and so is a token of a bill that is none. A right one and other refusals are not.
 #[tokio::test]
 async fn wrong_signatures_are_logged_for_fail2ban_to_read() {
     let filter = concat!(
@@ -314,6 +314,10 @@ async fn wrong_signatures_are_logged_for_fail2ban_to_read() {
             let answer = server.door.send_raw(attempt.request().as_bytes()).await;
             assert_eq!(status_code(&answer), code);
         }
+        let token = "0".repeat(32);
+        let guess = format!("GET /bills/{token}?token={token} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let answer = server.door.send_raw(guess.as_bytes()).await;
+        assert_eq!(status_code(&answer), "190009");
         drop(server);
         let judge = Command::new("fail2ban-regex")
             .arg(&path)
@@ -323,6 +327,6 @@ async fn wrong_signatures_are_logged_for_fail2ban_to_read() {
             .await
             .expect("fail2ban-regex: `make setup` installs it");
         let judged = String::from_utf8_lossy(&judged.stdout).into_owned();
-        assert!(judged.contains(" 3 matched"), "{format}: {judged}");
+        assert!(judged.contains(" 4 matched"), "{format}: {judged}");
     }
 }
