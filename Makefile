@@ -61,22 +61,33 @@ install: dist ## Install it as a service on this machine (docs/operating.md)
 deb: dist ## Debian packages of it and of its debug information, in target/
 	packaging/build-deb
 
-bench: setup ## Measure and write docs/measured.md; with BASE=commit compare this tree with that commit instead
+# The parts of `make bench`, in their order, and what each runs under. `make bench neighbours` measures that part only.
+BENCH_PARTS := calls accepts job backlog nodes sound voices bills neighbours console
+bench_parts = $(filter $(BENCH_PARTS),$(MAKECMDGOALS))
+WITH_STATEMENTS := POSTGRES_OPTIONS="-c shared_preload_libraries=pg_stat_statements" scripts/with-postgres
+$(foreach part,accepts backlog bills neighbours console,$(eval under_$(part) := scripts/with-postgres))
+$(foreach part,job nodes,$(eval under_$(part) := $$(WITH_STATEMENTS)))
+options_voices = $(if $(NATURAL), --natural $(NATURAL))
+define measure
+$(under_$(1)) target/dist/clarion-bench $(1)$(options_$(1)) --write-table docs/measured.md
+
+endef
+comma := ,
+space := $(subst ,, )
+compared = $(if $(bench_parts),--workloads $(subst $(space),$(comma),$(strip $(bench_parts))))
+
+bench: setup ## Measure all, or the parts named behind it, and write docs/measured.md; with BASE=commit compare this tree with that commit instead
 ifdef BASE
-	scripts/bench-compare $(BASE) --write-table docs/measured.md $(BENCH_OPTIONS)
+	scripts/bench-compare $(BASE) $(compared) --write-table docs/measured.md $(BENCH_OPTIONS)
 else
 	$(CARGO) build --profile dist --workspace
-	target/dist/clarion-bench calls --write-table docs/measured.md
-	scripts/with-postgres target/dist/clarion-bench accepts --write-table docs/measured.md
-	POSTGRES_OPTIONS="-c shared_preload_libraries=pg_stat_statements" scripts/with-postgres target/dist/clarion-bench job --write-table docs/measured.md
-	scripts/with-postgres target/dist/clarion-bench backlog --write-table docs/measured.md
-	POSTGRES_OPTIONS="-c shared_preload_libraries=pg_stat_statements" scripts/with-postgres target/dist/clarion-bench nodes --write-table docs/measured.md
-	target/dist/clarion-bench sound --write-table docs/measured.md
-	target/dist/clarion-bench voices $(if $(NATURAL),--natural $(NATURAL)) --write-table docs/measured.md
-	scripts/with-postgres target/dist/clarion-bench bills --write-table docs/measured.md
-	scripts/with-postgres target/dist/clarion-bench neighbours --write-table docs/measured.md
-	scripts/with-postgres target/dist/clarion-bench console --write-table docs/measured.md
+	$(foreach part,$(or $(bench_parts),$(BENCH_PARTS)),$(call measure,$(part)))
 endif
+
+# Named alone, a part is measured too.
+.PHONY: $(BENCH_PARTS)
+$(BENCH_PARTS): bench
+	@:
 
 crash: setup ## Kill the server (-9) under load and with calls in every state: a hundred rounds on each database and with two nodes
 	CRASH_ROUNDS=$(CRASH_ROUNDS) scripts/with-postgres $(CARGO) test --package clarion --test it -- crash:: lives:: --nocapture

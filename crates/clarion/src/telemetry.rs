@@ -151,7 +151,7 @@ pub const METRICS: &[Metric] = {
             Counter,
             "clarion_failed_logins_total",
             &[],
-            "requests with a wrong sig, and alerts with a wrong token",
+            "requests with a wrong sig, and alerts and downloads of bills with a wrong token",
         ),
         metric(
             Counter,

@@ -8,6 +8,7 @@ use std::alloc::System;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use g711::Codec;
 use phone::ending::Side;
@@ -54,22 +55,18 @@ struct Line {
 
 impl Line {
     async fn over(transport: Transport) -> Self {
-        Self::with(transport, TlsFiles::default(), TlsFiles::default()).await
+        let config = SignallingConfig::new(transport, free_address());
+        Self::with(config, TlsFiles::default()).await
     }
 
-    async fn with(transport: Transport, ours: TlsFiles, theirs: TlsFiles) -> Self {
+    async fn with(config: SignallingConfig, theirs: TlsFiles) -> Self {
         let mut callee = callee_config(&Codec::ALL);
         callee.sip = SignallingConfig {
             tls: theirs,
-            ..SignallingConfig::new(transport, lab::loopback())
+            ..SignallingConfig::new(config.transport, lab::loopback())
         };
         let (callee, heard) = start(&callee).await;
-        let refusals = Arc::new(RefusalCounts::default());
-        let config = SignallingConfig {
-            tls: ours,
-            refusals: Arc::clone(&refusals),
-            ..SignallingConfig::new(transport, free_address())
-        };
+        let refusals = Arc::clone(&config.refusals);
         let signalling = Signalling::start(&Supervisor::new(), &config, None).await;
         let signalling = signalling.unwrap();
         let us = signalling.contact();
@@ -166,13 +163,30 @@ async fn a_peer_has_sixty_four_connections_and_says_something_on_each_or_loses_i
         is_closed(silent).await;
     }
     assert_eq!(line.refusals.get(SipRefusal::ExcessConnection), 564);
-    let stream = connect("127.0.0.1:0", line.us).await.unwrap();
-    let answer = ask(stream, line.us).await;
+    let mut stream = connect("127.0.0.1:0", line.us).await.unwrap();
+    let answer = ask(&mut stream, line.us).await;
     assert!(answer.unwrap().starts_with("SIP/2.0 200"));
 }
 
+/// It has said something, so that only this limit ends it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_on_which_nothing_more_comes_is_closed() {
+    let _alone = ALONE.lock().await;
+    let mut config = SignallingConfig::new(Transport::Tcp, free_address());
+    assert_eq!(config.idle_time, Duration::from_secs(300));
+    config.idle_time = Duration::from_secs(1);
+    let line = Line::with(config, TlsFiles::default()).await;
+    let mut stream = connect("127.0.0.1:0", line.us).await.unwrap();
+    let answer = ask(&mut stream, line.us).await;
+    assert!(answer.unwrap().starts_with("SIP/2.0 200"));
+    is_closed(&mut stream).await;
+    assert_eq!(line.refusals.get(SipRefusal::ExcessConnection), 0);
+    // Its place is free, and calls go on.
+    assert_eq!(line.call().await.talked().1, Side::Us);
+}
+
 /// Asks by OPTIONS on a connection. `None` if it has been closed.
-async fn ask(mut stream: TcpStream, to: SocketAddr) -> Option<String> {
+async fn ask(stream: &mut TcpStream, to: SocketAddr) -> Option<String> {
     use tokio::io::AsyncWriteExt;
     let options = options(to, 1, stream.local_addr().unwrap(), "TCP");
     stream.write_all(options.as_bytes()).await.ok()?;
@@ -234,7 +248,11 @@ async fn a_stranger_gets_no_handshake_and_a_peer_that_does_not_finish_it_holds_n
         peer_name: Some("trunk.example".to_owned()),
         own: Some((certificate, made.signing_key.serialize_pem().into_bytes())),
     };
-    let line = Line::with(Transport::Tls, files.clone(), files).await;
+    let config = SignallingConfig {
+        tls: files.clone(),
+        ..SignallingConfig::new(Transport::Tls, free_address())
+    };
+    let line = Line::with(config, files).await;
     let mut stranger = connect(STRANGER, line.us).await.unwrap();
     is_closed(&mut stranger).await;
     assert_eq!(line.refusals.get(SipRefusal::Connection), 1);

@@ -17,14 +17,15 @@ use axum::response::Response;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use subtle::ConstantTimeEq;
 
 use super::wire::{self, BodyFormat};
-use super::{Api, KnownClient};
+use super::{Api, KnownClient, PeerAddress, downloads};
 use crate::billing::ByteChunks;
 use crate::domain::bill::BillFile;
-use crate::domain::status_code::StatusCode;
+use crate::domain::status_code::{Refusal, StatusCode};
+use crate::fair_places::FairPlace;
 
 pub const ROUTE: &str = "/bills/{file}";
 /// Number of compressed bytes that are collected before they are sent.
@@ -40,27 +41,39 @@ pub async fn download(State(api): State<Arc<Api>>, parts: Parts) -> Response {
         client.note();
     }
     match found {
-        Ok(Some(file)) => match answer(&api, &parts.headers, &file).await {
-            Ok(answer) => answer,
-            Err(error) => {
-                tracing::error!(%error, file = file.object, "a bill file cannot be read");
-                refuse(
-                    &parts,
-                    HttpStatus::INTERNAL_SERVER_ERROR,
-                    StatusCode::UnknownError,
-                )
-            }
-        },
-        Ok(None) => refuse(&parts, HttpStatus::FORBIDDEN, StatusCode::BillTokenInvalid),
+        Ok(Some(file)) => send(&api, &parts, &file).await,
+        Ok(None) => refuse_token(&api, &parts).await,
         Err(error) => {
             tracing::error!(%error, "a bill token cannot be checked");
-            refuse(
-                &parts,
-                HttpStatus::SERVICE_UNAVAILABLE,
-                StatusCode::UnknownError,
-            )
+            let status = HttpStatus::SERVICE_UNAVAILABLE;
+            refuse(&parts, status, StatusCode::UnknownError.into())
         }
     }
+}
+
+async fn send(api: &Api, parts: &Parts, file: &BillFile) -> Response {
+    let place = match api.admission.downloads.place(&file.of.account).await {
+        Ok(place) => place,
+        Err(refusal) => return refuse(parts, HttpStatus::TOO_MANY_REQUESTS, refusal),
+    };
+    match answer(api, &parts.headers, file, place).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            tracing::error!(%error, file = file.object, "a bill file cannot be read");
+            let status = HttpStatus::INTERNAL_SERVER_ERROR;
+            refuse(parts, status, StatusCode::UnknownError.into())
+        }
+    }
+}
+
+/// Like a wrong signature: a line of the log, and a flood is answered slowly.
+async fn refuse_token(api: &Api, parts: &Parts) -> Response {
+    let refusal = Refusal::from(StatusCode::BillTokenInvalid);
+    let from = parts.extensions.get::<PeerAddress>();
+    let from = from.expect("the listener always adds it").0;
+    let pause = api.admission.failures.note(&refusal, from);
+    tokio::time::sleep(pause).await;
+    refuse(parts, HttpStatus::FORBIDDEN, refusal)
 }
 
 /// Finds the file by the token. The path must name the same file.
@@ -78,14 +91,19 @@ async fn find(api: &Api, parts: &Parts) -> anyhow::Result<Option<BillFile>> {
     Ok(found.filter(|file| bool::from(path(file).as_bytes().ct_eq(asked.as_bytes()))))
 }
 
-fn refuse(parts: &Parts, status: HttpStatus, code: StatusCode) -> Response {
+fn refuse(parts: &Parts, status: HttpStatus, refusal: Refusal) -> Response {
     let format = BodyFormat::of_answer(&parts.headers, &[]);
-    let mut answer = wire::answer(format, &Err(code.into()));
+    let mut answer = wire::answer(format, &Err(refusal));
     *answer.status_mut() = status;
     answer
 }
 
-async fn answer(api: &Api, headers: &HeaderMap, file: &BillFile) -> anyhow::Result<Response> {
+async fn answer(
+    api: &Api,
+    headers: &HeaderMap,
+    file: &BillFile,
+    place: FairPlace,
+) -> anyhow::Result<Response> {
     let tag = format!("\"{}\"", file.sha256);
     let range = wanted_range(headers, &tag, file.bytes);
     let packed = matches!(range, Wanted::Whole) && accepts_gzip(headers);
@@ -107,7 +125,7 @@ async fn answer(api: &Api, headers: &HeaderMap, file: &BillFile) -> anyhow::Resu
     let bytes = api.billing.read(file, range.clone()).await?;
     if packed {
         let head = head.header(CONTENT_ENCODING, "gzip");
-        return Ok(head.body(Body::from_stream(pack(bytes)))?);
+        return Ok(head.body(downloads::body(place, pack(bytes)))?);
     }
     let mut head = head
         .status(status)
@@ -116,7 +134,7 @@ async fn answer(api: &Api, headers: &HeaderMap, file: &BillFile) -> anyhow::Resu
         let part = format!("bytes {}-{}/{}", range.start, range.end - 1, file.bytes);
         head = head.header(CONTENT_RANGE, part);
     }
-    Ok(head.body(Body::from_stream(bytes))?)
+    Ok(head.body(downloads::body(place, bytes))?)
 }
 
 fn head(file: &BillFile, tag: &str) -> response::Builder {
@@ -189,7 +207,7 @@ pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// Compresses the file while it is sent. Only the next chunk is kept in memory.
-fn pack(bytes: ByteChunks) -> impl Stream<Item = object_store::Result<Bytes>> {
+fn pack(bytes: ByteChunks) -> ByteChunks {
     let packer = GzEncoder::new(Vec::with_capacity(PACKED), Compression::fast());
     stream::try_unfold(Some((bytes, packer)), async |state| {
         let Some((mut bytes, mut packer)) = state else {

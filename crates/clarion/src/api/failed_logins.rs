@@ -48,7 +48,7 @@ impl FailedLogins {
         let now = Instant::now();
         let what = match refusal.code {
             StatusCode::SigWrong => Some("wrong sig"),
-            StatusCode::IntakeInvalid => Some("wrong token"),
+            StatusCode::IntakeInvalid | StatusCode::BillTokenInvalid => Some("wrong token"),
             _ => None,
         };
         if let Some(what) = what {

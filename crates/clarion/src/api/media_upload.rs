@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::Response;
 
-use super::Api;
-use super::query;
 use super::request::{Authenticated, Upload};
 use super::wire::{AnswerForm, Content, Field};
-use crate::audio_files::AddedBy;
+use super::{Api, downloads, query};
+use crate::audio_files::{AddedBy, OpenFile};
 use crate::disk_room::RoomFor;
 use crate::domain::prompt::{AudioOwner, FileName, FileOwner};
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::fair_places::FairPlace;
 use crate::store::unavailable;
 
 /// Of the query.
@@ -71,17 +70,18 @@ async fn add(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
 
 pub async fn download(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
     match find(&api, &request).await {
-        Ok(bytes) => Response::builder()
+        Ok((place, file)) => Response::builder()
             .extension(StatusCode::Success) // for the metrics
             .header(CONTENT_TYPE, "audio/wav")
+            .header(CONTENT_LENGTH, file.length)
             .header(CACHE_CONTROL, "no-store")
-            .body(Body::from(bytes))
+            .body(downloads::body(place, file.bytes))
             .expect("these headers are valid"),
         Err(refusal) => request.answer(&Err(refusal)),
     }
 }
 
-async fn find(api: &Api, request: &Authenticated) -> Result<bytes::Bytes, Refusal> {
+async fn find(api: &Api, request: &Authenticated) -> Result<(FairPlace, OpenFile), Refusal> {
     let application = request
         .application_named(api, &request.query_name("appid")?.unwrap_or_default())
         .await?;
@@ -93,10 +93,13 @@ async fn find(api: &Api, request: &Authenticated) -> Result<bytes::Bytes, Refusa
         .map_err(|error| unavailable(&error))?;
     let content = found.into_iter().next().flatten();
     let content = content.ok_or(StatusCode::VoiceFileMissing)?;
-    api.audio_files.read(&content).await.map_err(|error| {
+    let place = api.admission.downloads.place(&request.account.sid).await?;
+    let file = api.audio_files.open_file(&content).await;
+    let file = file.map_err(|error| {
         tracing::error!(%error, "an audio file cannot be read");
-        StatusCode::UnknownError.into()
-    })
+        StatusCode::UnknownError
+    })?;
+    Ok((place, file))
 }
 
 fn file_name(request: &Authenticated) -> Result<String, Refusal> {

@@ -17,6 +17,7 @@ use supervisor::{PanicPoint, Supervisor};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use self::directory::Directory;
+use self::downloads::Downloads;
 use self::failed_logins::FailedLogins;
 use self::limiter::Limiter;
 use self::request::Authenticated;
@@ -43,6 +44,7 @@ mod call_cancel;
 mod call_result;
 mod directory;
 pub mod dissect;
+mod downloads;
 mod event_fields;
 mod failed_logins;
 mod health;
@@ -91,6 +93,7 @@ pub struct Admission {
     /// Limits the uploads at once, because each may take as much memory as it is long.
     uploads: FairPlaces,
     long_alerts: FairPlaces,
+    downloads: Downloads,
     failures: FailedLogins,
     admitted_point: PanicPoint,
 }
@@ -106,6 +109,7 @@ impl Admission {
                 config.audio_files.uploads_per_account,
             ),
             long_alerts: alerts::places(),
+            downloads: Downloads::new(config.http.body_time),
             failures: FailedLogins::default(),
         }
     }

@@ -12,6 +12,8 @@ pub mod voices;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
 use jiff::Timestamp;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -42,6 +44,13 @@ pub enum AddedBy {
     Customer,
     /// Owns the disk.
     Operator,
+}
+
+/// A file and how long it is.
+#[expect(missing_debug_implementations, reason = "a stream has none")]
+pub struct OpenFile {
+    pub length: u64,
+    pub bytes: BoxStream<'static, object_store::Result<Bytes>>,
 }
 
 /// An uploaded file that was checked: it is WAV that can be played.
@@ -185,6 +194,22 @@ impl AudioFiles {
         }
         let object = self.objects.get(&place(content)).await?;
         Ok(object.bytes().await?)
+    }
+
+    /// Opens the WAV file, to be read while it is sent.
+    pub async fn open_file(&self, content: &ContentId) -> anyhow::Result<OpenFile> {
+        if *content == ContentId::test_file() {
+            let bytes = self.read(content).await?;
+            return Ok(OpenFile {
+                length: bytes.len() as u64,
+                bytes: stream::once(async { Ok(bytes) }).boxed(),
+            });
+        }
+        let object = self.objects.get(&place(content)).await?;
+        Ok(OpenFile {
+            length: object.meta.size,
+            bytes: object.into_stream(),
+        })
     }
 }
 

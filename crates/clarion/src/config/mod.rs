@@ -175,7 +175,12 @@ impl Config {
             let file = voice.kind.key_file()?;
             Some((format!("key_file of voice {}", voice.name), file))
         });
-        passwords.chain(keys).collect()
+        let own_keys = self.trunks.iter().filter_map(|trunk| {
+            let files = trunk.endpoint.certificate.as_ref()?;
+            let what = format!("private_key of trunk {}", trunk.name());
+            Some((what, files.private_key.as_path()))
+        });
+        passwords.chain(keys).chain(own_keys).collect()
     }
 
     /// Lays a file's text and variables, both already read, over the defaults.

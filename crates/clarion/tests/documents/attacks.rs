@@ -103,6 +103,15 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
             "calls_that_have_begun_end_on_a_full_disk",
             "a_small_disk_that_calls_have_filled_goes_on_when_it_is_freed",
             "a_full_disk_refuses_calls_until_there_is_room_again",
+            "calls_that_talk_while_the_disk_of_postgresql_is_full_end_once_and_none_is_lost",
+        ],
+    ),
+    (
+        "a quota of the file system that is used up",
+        "counts as a full disk: calls are refused until there is room, those that have begun end in the reserve",
+        &[
+            "a_quota_that_is_used_up_is_a_full_disk",
+            "calls_that_have_begun_end_when_a_quota_is_used_up",
         ],
     ),
     (
@@ -141,6 +150,14 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
+        "a hundred downloads over HTTP/2 of which nobody reads a byte; a token of a bill that opens any number of compressed files",
+        "sent as they are read, never held; 64 at once, four of an account, until their last byte is taken",
+        &[
+            "a_hundred_downloads_that_nobody_reads_take_little_memory_and_no_place_of_others",
+            "a_token_of_a_bill_opens_only_so_many_downloads_at_once",
+        ],
+    ),
+    (
         "premium and emergency numbers behind an area code, or behind the country code without its plus",
         "every spelling of a number is one number to every rule",
         &[
@@ -172,10 +189,12 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "3,000 silent SIP connections over TCP and TLS",
-        "only addresses of trunks are accepted, 64 connections each, 512 in all, 30 s for the first message",
+        "only addresses of trunks are accepted, 64 connections each, 512 in all, 10 s for the handshake of TLS, 30 s for the first message, 300 s of silence",
         &[
             "three_thousand_silent_connections_of_a_stranger_cost_nothing_and_a_call_goes_on",
             "a_peer_has_sixty_four_connections_and_says_something_on_each_or_loses_it",
+            "a_stranger_gets_no_handshake_and_a_peer_that_does_not_finish_it_holds_no_place_for_ever",
+            "a_connection_on_which_nothing_more_comes_is_closed",
             "nobody_listens_where_the_operator_has_chosen_no_port",
         ],
     ),
@@ -187,7 +206,10 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
     (
         "a Contact or Record-Route to this machine, or to another transport",
         "the request goes to the trunk, by its transport",
-        &["a_contact_or_route_to_where_the_trunk_is_not_leads_back_to_the_trunk"],
+        &[
+            "a_contact_or_route_to_where_the_trunk_is_not_leads_back_to_the_trunk",
+            "a_contact_or_route_does_not_change_the_transport",
+        ],
     ),
     (
         "sound of a stranger to a call with symmetric RTP; ports that can be guessed",
@@ -213,10 +235,11 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         &["provisional_answers_without_end_are_a_broken_answer"],
     ),
     (
-        "guessing signatures",
-        "one line of the log each, five a second of one address, which fail2ban reads",
+        "guessing signatures, and tokens of bills",
+        "one line of the log each, five a second of one address, which fail2ban reads; beyond fifty a second of an address, each is answered after a second",
         &[
             "wrong_signatures_are_logged_for_fail2ban_to_read",
+            "a_flood_of_made_up_tokens_is_counted_and_answered_slowly",
             "a_flood_writes_few_lines_and_hides_no_other_address",
         ],
     ),
@@ -235,6 +258,14 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         &[
             "an_unknown_account_is_answered_as_a_wrong_sig_is",
             "an_unknown_token_is_refused_like_an_unknown_intake_and_counted",
+        ],
+    ),
+    (
+        "telling applications of other accounts from those that do not exist",
+        "111181 for both",
+        &[
+            "an_application_must_be_active_and_of_this_account",
+            "bills.rs::what_is_wrong_with_a_request_has_its_code",
         ],
     ),
     (
@@ -269,6 +300,7 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         "`dispatch.callee_caps = \"considerate\"`: 1 a minute, 5 an hour, 20 a day",
         &[
             "considerate_caps_are_one_a_minute_five_an_hour_and_twenty_a_day",
+            "caps_for_callees_are_recommended_until_they_are_set",
             "a_callee_who_has_had_the_calls_of_the_day_is_not_called_again",
         ],
     ),

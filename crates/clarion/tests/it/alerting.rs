@@ -92,11 +92,15 @@ impl<'a> Intake<'a> {
 }
 
 async fn post(server: &TestServer, path: &str, headers: &str, body: &str) -> Told {
-    let request = format!(
+    let request = posting(path, headers, body);
+    answered(&server.send_raw(request.as_bytes()).await)
+}
+
+fn posting(path: &str, headers: &str, body: &str) -> String {
+    format!(
         "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n{body}",
         body.len()
-    );
-    answered(&server.send_raw(request.as_bytes()).await)
+    )
 }
 
 fn answered(answer: &str) -> Told {
@@ -117,7 +121,7 @@ async fn said(server: &TestServer, call: &CallSid) -> String {
 }
 
 /// A counter of this process, with these labels.
-async fn counted(server: &TestServer, series: &str) -> f64 {
+pub async fn counted(server: &TestServer, series: &str) -> f64 {
     let mut connection = server.client().connect().await.unwrap();
     let (_, metrics) = connection.get("/metrics").await.unwrap();
     let line = metrics.lines().find_map(|line| line.strip_prefix(series));

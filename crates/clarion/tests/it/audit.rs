@@ -193,6 +193,11 @@ async fn every_change_by_the_command_line_is_noted_on_sqlite() {
         let refused = connection.execute(forgery, []).unwrap_err();
         assert!(refused.to_string().contains("only added to"), "{refused}");
     }
+    // SQLite asks the trigger about what is replaced only where the connection wants it, as ours do.
+    let ours = clarion::store::sqlite::connect(&path).unwrap();
+    let forgery = "INSERT OR REPLACE INTO audit_trail (id, at, action, detail) SELECT id, at, action, 'x' FROM audit_trail";
+    let refused = ours.execute(forgery, []).unwrap_err();
+    assert!(refused.to_string().contains("only added to"), "{refused}");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use clarion::api::auth::SAME_TIME;
 use clarion::client::ApiCredentials;
 use clarion::domain::account::{AccountChange, AccountState};
 use jiff::SignedDuration;
@@ -207,22 +208,21 @@ async fn a_lower_case_sig_and_unpadded_base64_are_understood() {
 #[tokio::test]
 async fn an_unknown_account_is_answered_as_a_wrong_sig_is() {
     let server = TestServer::start().await;
-    let nobody = ApiCredentials {
-        sid: "f".repeat(32).parse().unwrap(),
-        token: TOKEN.parse().unwrap(),
-    };
-    let signature = nobody.sign(&server.clock.wall());
-    let mut connection = server.client().connect().await.unwrap();
-    let answer = connection
-        .operation(&nobody, &signature, "AccountInfo", "application/xml", None)
-        .await
-        .unwrap();
     let mut wrong = Attempt::now(&server);
     wrong.sig = Some("0".repeat(32));
-    assert_eq!(
-        (status_code(&answer), wrong.code(&server).await.as_str()),
-        ("111109", "111109")
-    );
+    let (nobody, stamp) = ("f".repeat(32), server.clock.wall());
+    let header = format!("{nobody}:{}", stamp.strftime("%Y%m%d%H%M%S"));
+    let mut unknown = Attempt::now(&server).authorization(&header);
+    unknown.sid = nobody;
+    let mut told = Vec::new();
+    for attempt in [wrong, unknown] {
+        let request = attempt.request().replace("Connection: close\r\n", "");
+        let (answer, time) = server.door().shortest_answer(&request).await;
+        assert_eq!(status_code(&answer), "111109");
+        assert!(time >= SAME_TIME, "after {time:?}");
+        told.push(answer.split_once("\r\n\r\n").unwrap().1.to_owned());
+    }
+    assert_eq!(told[0], told[1]);
 }
 
 #[tokio::test]
@@ -282,7 +282,7 @@ async fn a_rotated_token_works_at_once_and_the_old_one_stops_within_a_second() {
     .await;
 }
 
-/// A wrong sig is a line of the log that fail2ban reads, in both formats. A right one and other refusals are not.
+/// A wrong sig is a line of the log that fail2ban reads, in both formats, and so is a token of a bill that is none. A right one and other refusals are not.
 #[tokio::test]
 async fn wrong_signatures_are_logged_for_fail2ban_to_read() {
     let filter = concat!(
@@ -314,6 +314,10 @@ async fn wrong_signatures_are_logged_for_fail2ban_to_read() {
             let answer = server.door.send_raw(attempt.request().as_bytes()).await;
             assert_eq!(status_code(&answer), code);
         }
+        let token = "0".repeat(32);
+        let guess = format!("GET /bills/{token}?token={token} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let answer = server.door.send_raw(guess.as_bytes()).await;
+        assert_eq!(status_code(&answer), "190009");
         drop(server);
         let judge = Command::new("fail2ban-regex")
             .arg(&path)
@@ -323,6 +327,6 @@ async fn wrong_signatures_are_logged_for_fail2ban_to_read() {
             .await
             .expect("fail2ban-regex: `make setup` installs it");
         let judged = String::from_utf8_lossy(&judged.stdout).into_owned();
-        assert!(judged.contains(" 3 matched"), "{format}: {judged}");
+        assert!(judged.contains(" 4 matched"), "{format}: {judged}");
     }
 }

@@ -142,16 +142,18 @@ fn set_mode(path: &std::path::Path, mode: u32) {
 async fn secrets_recordings_and_a_library_that_others_can_reach_are_problems() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let (password, key) = (at("password"), at("key"));
+    let (password, key, own_key) = (at("password"), at("key"), at("own_key"));
     let (record, natural) = (at("record"), at("natural"));
     let library = natural.join("libonnxruntime.so");
     std::fs::create_dir(&record).unwrap();
     std::fs::create_dir(&natural).unwrap();
-    for file in [&password, &key, &library] {
+    for file in [&password, &key, &own_key, &library] {
         std::fs::write(file, "secret\n").unwrap();
     }
-    let with_password = format!("user = \"u\"\npassword_file = {password:?}");
-    let lab = trunk("lab", "127.0.0.1:9", &with_password);
+    let secrets = format!(
+        "user = \"u\"\npassword_file = {password:?}\ncertificate = \"own\"\nprivate_key = {own_key:?}"
+    );
+    let lab = trunk("lab", "127.0.0.1:9", &secrets);
     let loopback = format!(
         "[[trunk]]\nname = \"self\"\nloopback = true\nrecord = {record:?}\nchannels = 1\ncalls_per_second = 1\nprefixes = [\"852\"]\n"
     );
@@ -160,24 +162,26 @@ async fn secrets_recordings_and_a_library_that_others_can_reach_are_problems() {
     );
     let speech = format!("[speech]\nnatural_folder = {natural:?}\n");
     let site = Site::new(&format!("{speech}{lab}{loopback}{voice}"));
-    let places = [&password, &key, &record, &natural, &library];
-    let modes = |modes: [u32; 5]| {
+    let places = [&password, &key, &own_key, &record, &natural, &library];
+    let modes = |modes: [u32; 6]| {
         for (place, mode) in places.iter().zip(modes) {
             set_mode(place, mode);
         }
     };
-    modes([0o604, 0o640, 0o755, 0o755, 0o646]);
+    modes([0o604, 0o640, 0o640, 0o755, 0o755, 0o646]);
     let said = site.check().await;
     said.problem("privacy", "password_file of trunk lab");
     said.problem("privacy", "record of trunk self");
     said.problem("privacy", "can change");
     assert!(!said.text.contains("key_file of voice"), "{}", said.text);
-    modes([0o600, 0o644, 0o700, 0o757, 0o644]);
+    assert!(!said.text.contains("private_key of"), "{}", said.text);
+    modes([0o600, 0o644, 0o644, 0o700, 0o757, 0o644]);
     let said = site.check().await;
     said.problem("privacy", "key_file of voice cloud");
+    said.problem("privacy", "private_key of trunk lab");
     said.problem("privacy", "can change");
     // Everybody may read the library.
-    modes([0o640, 0o600, 0o750, 0o755, 0o644]);
+    modes([0o640, 0o600, 0o600, 0o750, 0o755, 0o644]);
     let said = site.check().await;
     assert!(!said.text.contains("privacy"), "{}", said.text);
 }
@@ -214,6 +218,17 @@ async fn a_password_in_a_file_of_its_own_is_no_secret_of_the_settings() {
     let said = site.check().await;
     said.problem("configuration", "password_file");
     said.problem("configuration", "must be one line");
+}
+
+#[tokio::test]
+async fn caps_for_callees_are_recommended_until_they_are_set() {
+    let said = Site::new("").check().await;
+    said.holds("warning", "callees", "may be called without end");
+    assert!(said.text.contains("callee_caps = \"considerate\""));
+    let said = Site::new("[dispatch]\ncallee_caps = \"considerate\"")
+        .check()
+        .await;
+    said.holds("ok", "callees", "1 calls a minute, 5 an hour and 20 a day");
 }
 
 #[tokio::test]

@@ -3,10 +3,13 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use tokio::process::Command;
+
 use crate::audio_files::upload;
+use crate::campaign::nodes::Shared;
 use crate::support::child::{Caller, ChildServer, Installation};
 use crate::support::receiver::{Receiver, ok};
-use crate::support::{PATIENCE, TestServer, eventually, preload, status_code};
+use crate::support::{PATIENCE, TestServer, eventually, preload, status_code, text_of};
 
 /// Compiles the faulty disk and returns the library's path.
 pub fn failing_disk(folder: &Path) -> PathBuf {
@@ -56,11 +59,24 @@ async fn after_a_failed_sync_nothing_more_is_promised_and_the_process_ends() {
 
 #[tokio::test]
 async fn a_full_disk_refuses_calls_until_there_is_room_again() {
+    refuses_calls_while_it_is_full(&[]).await;
+}
+
+/// SQLite takes it for a failed write, after which nothing could be promised.
+#[tokio::test]
+async fn a_quota_that_is_used_up_is_a_full_disk() {
+    refuses_calls_while_it_is_full(QUOTA).await;
+}
+
+/// Writes fail because a quota is used up, not because the disk is full.
+const QUOTA: &[(&str, &str)] = &[("DISK_FAULT_QUOTA", "1")];
+
+async fn refuses_calls_while_it_is_full(how: &[(&str, &str)]) {
     let installation = Installation::new(None).await;
     let fault = installation.folder.path().join("fault");
     let library = failing_disk(installation.folder.path());
     let server = installation
-        .start_with(&[("LD_PRELOAD", &preload(&library)), ("DISK_FAULT", &fault)])
+        .start_by(|serve| on_disk(serve, &library, &fault).envs(how.iter().copied()))
         .await;
     let mut caller = Caller::connect(&server.client).await.unwrap();
     let before = caller.place_call().await.unwrap();
@@ -117,6 +133,24 @@ async fn a_full_disk_of_a_node_does_not_refuse_calls_that_are_kept_elsewhere() {
     assert_eq!(status_code(&refused.await), "190014");
 }
 
+/// All calls are answered.
+const LOOPBACK: &str = "[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\n[media]\nbind = \"127.0.0.1\"\n[[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 50\ncalls_per_second = 200\nprefixes = [\"\"]\n";
+
+fn on_disk<'a>(serve: &'a mut Command, library: &Path, fault: &Path) -> &'a mut Command {
+    serve
+        .env("LD_PRELOAD", preload(library))
+        .env("DISK_FAULT", fault)
+}
+
+/// Asks for a call that talks for some seconds.
+async fn place(receiver: &Receiver, caller: &mut Caller, number: usize) -> Result<String, String> {
+    let (url, text) = (receiver.url(), "One hundred and eleven. ".repeat(4));
+    // Numbers with small ends are not answered by the telephone in the server.
+    let number = 1000 + number;
+    let fields = format!("\"to\":\"138{number:08}\",\"mediaTxt\":\"{text}\",\"respUrl\":\"{url}\"");
+    caller.try_to_place(&fields).await.unwrap()
+}
+
 /// A server on a disk that can be filled, with a trunk on which every call is answered.
 struct SmallDisk {
     installation: Installation,
@@ -126,16 +160,16 @@ struct SmallDisk {
 }
 
 impl SmallDisk {
-    async fn new(settings: &str) -> Self {
-        let trunk = "[[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 50\ncalls_per_second = 200\nprefixes = [\"\"]\n";
-        let settings = format!(
-            "[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\n[media]\nbind = \"127.0.0.1\"\n{settings}{trunk}"
-        );
-        let installation = Installation::with_settings(None, &settings).await;
+    async fn new() -> Self {
+        Self::full_by(&[]).await
+    }
+
+    async fn full_by(how: &[(&str, &str)]) -> Self {
+        let installation = Installation::with_settings(None, LOOPBACK).await;
         let folder = installation.folder.path();
         let (fault, library) = (folder.join("fault"), failing_disk(folder));
         let server = installation
-            .start_with(&[("LD_PRELOAD", &preload(&library)), ("DISK_FAULT", &fault)])
+            .start_by(|serve| on_disk(serve, &library, &fault).envs(how.iter().copied()))
             .await;
         let small = Self {
             receiver: Receiver::start(vec![ok()]).await,
@@ -181,12 +215,7 @@ impl SmallDisk {
     }
 
     async fn place(&self, caller: &mut Caller, number: usize) -> Result<String, String> {
-        let (url, text) = (self.receiver.url(), "One hundred and eleven. ".repeat(4));
-        // Numbers with small ends are not answered by the telephone in the server.
-        let number = 1000 + number;
-        let fields =
-            format!("\"to\":\"138{number:08}\",\"mediaTxt\":\"{text}\",\"respUrl\":\"{url}\"");
-        caller.try_to_place(&fields).await.unwrap()
+        place(&self.receiver, caller, number).await
     }
 
     /// Each call is reported, and none twice.
@@ -205,7 +234,15 @@ impl SmallDisk {
 /// Somebody else fills the disk while calls are talking: their ends are written into what was kept for them.
 #[tokio::test]
 async fn calls_that_have_begun_end_on_a_full_disk() {
-    let small = SmallDisk::new("").await;
+    have_begun_and_end(SmallDisk::new().await).await;
+}
+
+#[tokio::test]
+async fn calls_that_have_begun_end_when_a_quota_is_used_up() {
+    have_begun_and_end(SmallDisk::full_by(QUOTA).await).await;
+}
+
+async fn have_begun_and_end(small: SmallDisk) {
     let mut caller = Caller::connect(&small.server.client).await.unwrap();
     let mut calls = Vec::new();
     for number in 0..40 {
@@ -226,7 +263,7 @@ async fn calls_that_have_begun_end_on_a_full_disk() {
 /// The calls themselves fill a small disk. What was accepted waits there, and all of it is called and reported when there is room.
 #[tokio::test]
 async fn a_small_disk_that_calls_have_filled_goes_on_when_it_is_freed() {
-    let small = SmallDisk::new("").await;
+    let small = SmallDisk::new().await;
     small.leave_room(1 << 20);
     let mut caller = Caller::connect(&small.server.client).await.unwrap();
     let mut calls = Vec::new();
@@ -240,4 +277,41 @@ async fn a_small_disk_that_calls_have_filled_goes_on_when_it_is_freed() {
     std::fs::remove_file(&small.fault).unwrap();
     small.all_are_reported(&calls).await;
     assert_eq!(calls.iter().collect::<HashSet<_>>().len(), calls.len());
+}
+
+/// PostgreSQL's own disk is full: its server falls, and rises when there is room. What was accepted is ended, billed and reported all the same.
+#[tokio::test]
+async fn calls_that_talk_while_the_disk_of_postgresql_is_full_end_once_and_none_is_lost() {
+    let mut shared = Shared::start().await;
+    let settings = format!("[store]\nstatement_seconds = 2\n{LOOPBACK}");
+    let installation = Installation::with_settings(Some(shared.url.clone()), &settings).await;
+    let server = installation.start().await;
+    let receiver = Receiver::start(vec![ok()]).await;
+    let mut caller = Caller::connect(&server.client).await.unwrap();
+    let mut calls = Vec::new();
+    for number in 0..20 {
+        calls.push(place(&receiver, &mut caller, number).await.unwrap());
+    }
+    eventually("all are talking", async || {
+        let answered = "clarion_calls{state=\"answered\"}";
+        server.metric(answered).await == Some(20.0)
+    })
+    .await;
+    shared.disk.fill();
+    while let Ok(sid) = place(&receiver, &mut caller, calls.len()).await {
+        calls.push(sid);
+    }
+    shared.disk.free();
+    shared.recover().await;
+    let told = |sid: &String| {
+        let received = receiver.received();
+        received.iter().any(|told| told.body.contains(sid.as_str()))
+    };
+    eventually("all are reported", async || calls.iter().all(told)).await;
+    let after = place(&receiver, &mut caller, calls.len()).await;
+    assert!(after.is_ok(), "{after:?}");
+    let sids = calls.join("','");
+    let lines = format!("SELECT count(*)::text FROM bill_lines WHERE call_sid IN ('{sids}')");
+    let billed = text_of(&installation.database, &lines).await;
+    assert_eq!(billed, calls.len().to_string(), "each is billed once");
 }

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod connections;
+mod downloads;
 mod heads;
 mod http2;
 mod memory;

@@ -470,12 +470,15 @@ async fn an_application_must_be_active_and_of_this_account() {
             .await;
         eventually(expected, async || code().await == expected).await;
     }
+    // One of another account is answered as one that does not exist.
     let foreign = crate::support::application_of_another_account(&server).await;
-    let body = format!(
-        "<LandingCall><appId>{foreign}</appId><to>13800000000</to><mediaTxt>x</mediaTxt></LandingCall>"
-    );
-    assert_eq!(
-        status_code(&server.ask("Calls/LandingCalls", "xml", Some(&body)).await),
-        "111181"
-    );
+    let mut told = Vec::new();
+    for app in [foreign.to_string(), "d".repeat(32)] {
+        let body = format!(
+            "<LandingCall><appId>{app}</appId><to>13800000000</to><mediaTxt>x</mediaTxt></LandingCall>"
+        );
+        told.push(server.ask("Calls/LandingCalls", "xml", Some(&body)).await);
+    }
+    assert_eq!(status_code(&told[0]), "111181");
+    assert_eq!(told[0], told[1]);
 }

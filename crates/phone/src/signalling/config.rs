@@ -2,10 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rsipstack::dialog::authenticate::Credential;
 
 use super::{RefusalCounts, Resolver, TlsFiles, Trace, Transport};
+
+const IDLE_TIME: Duration = Duration::from_secs(300);
 
 /// Where and how we are reached.
 #[derive(Debug, Clone)]
@@ -22,6 +25,8 @@ pub struct SignallingConfig {
     pub resolver: Resolver,
     /// What is refused is counted there.
     pub refusals: Arc<RefusalCounts>,
+    /// A connection on which nothing comes for so long is closed, whoever has opened it. We ping those that we have opened (`keepalive`).
+    pub idle_time: Duration,
 }
 
 impl SignallingConfig {
@@ -35,6 +40,7 @@ impl SignallingConfig {
             trace: None,
             resolver: Resolver::default(),
             refusals: Arc::default(),
+            idle_time: IDLE_TIME,
         }
     }
 }

@@ -18,8 +18,6 @@ pub(super) const CONNECTIONS: usize = 512;
 pub(super) const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 /// Whoever connects has something to say.
 pub(super) const FIRST_MESSAGE_TIME: Duration = Duration::from_secs(30);
-/// A connection on which nothing comes is closed, whoever has opened it. We ping those that we have opened (`keepalive`).
-pub(super) const IDLE_TIME: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
 pub(super) struct Doorkeeper {

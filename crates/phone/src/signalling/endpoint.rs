@@ -17,7 +17,7 @@ use super::answer_hold::AnswerHolds;
 use super::connector::TrunkConnector;
 use super::conversations::{Conversation, Conversations};
 use super::dialogs::Dialogs;
-use super::doorkeeper::{Doorkeeper, IDLE_TIME};
+use super::doorkeeper::Doorkeeper;
 use super::head;
 use super::incoming::{self, Answering};
 use super::invite_routes::{InviteLocator, InviteRoutes};
@@ -222,7 +222,7 @@ fn transport_layer(
         ways,
     };
     let layer = TransportLayer::new_with_domain_resolver(stop.child_token(), Box::new(resolver));
-    layer.set_stream_idle_timeout(IDLE_TIME);
+    layer.set_stream_idle_timeout(config.idle_time);
     if config.transport == Transport::Tls {
         layer.set_tls_config(transport::tls_config(&config.tls));
     }

@@ -5,17 +5,26 @@
 //! and no fresh start makes the file whole.
 
 use std::error::Error;
+use std::io::{self, ErrorKind};
 
 use rusqlite::ErrorCode;
-use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+use rusqlite::ffi::{SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_WRITE};
 
 /// `EX_IOERR`.
 const STATUS: i32 = 74;
 
-/// Nothing was written, and nothing is lost. The index of the log could not grow, or a file.
+/// Nothing was written, and nothing is lost. The index of the log could not grow, or a file. To be asked right after the error.
 pub fn is_disk_full(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error().map(|found| found.extended_code);
-    error.sqlite_error_code() == Some(ErrorCode::DiskFull) || code == Some(SQLITE_IOERR_SHMSIZE)
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+        || code == Some(SQLITE_IOERR_SHMSIZE)
+        || code == Some(SQLITE_IOERR_WRITE) && is_quota_used_up()
+}
+
+/// SQLite takes a quota that is used up for a failed write. What the system said is the last error of this thread: after a commit,
+/// `sqlite3_system_errno` does not know it.
+fn is_quota_used_up() -> bool {
+    io::Error::last_os_error().kind() == ErrorKind::QuotaExceeded
 }
 
 /// For errors of whoever writes or syncs: the writer's transactions, and both who copy the log.

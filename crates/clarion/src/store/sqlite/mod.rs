@@ -200,6 +200,8 @@ pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
     use_a_log(&connection)?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    // Or an INSERT OR REPLACE would delete what it replaces without asking the trigger that keeps it.
+    connection.pragma_update(None, "recursive_triggers", true)?;
     // What is written over is not left in the file: a code that was said is forgotten.
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;

@@ -89,7 +89,7 @@ impl Reserve {
                     tracing::info!("there is room on the disk again: calls are begun");
                 }
             }
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            Err(error) if is_full(&error) => {
                 if state.waits_since.is_none() {
                     tracing::warn!("there is no room on the disk yet for the reserve");
                 }
@@ -124,6 +124,12 @@ impl Reserve {
     fn state(&self) -> MutexGuard<'_, ReserveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The disk is full, or the quota of the server's user is used up.
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), QuotaExceeded | StorageFull)
 }
 
 /// Has the disk set the room aside. Where it cannot do that, by bytes that it cannot write more briefly.

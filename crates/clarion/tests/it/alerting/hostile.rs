@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clarion::api::auth::SAME_TIME;
 use clarion::domain::call::CallSid;
 use clarion::domain::intake::IntakeFormat;
 use clarion::domain::intake::change::IntakeChange;
@@ -13,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
 
-use super::{Intake, accepted, answered, counted, post, said};
+use super::{Intake, accepted, answered, counted, post, posting, said};
 use crate::support::{self, PATIENCE, TestServer};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -42,12 +43,15 @@ async fn an_unknown_token_is_refused_like_an_unknown_intake_and_counted() {
         ),
     ];
     for (path, headers) in &requests {
-        let told = post(&server, path, headers, body).await;
+        let request = posting(path, headers, body);
+        let (answer, time) = server.door().shortest_answer(&request).await;
+        let told = answered(&answer);
         assert_eq!(
             (told.status, told.code()),
             (401, "190012"),
             "{path} {headers}"
         );
+        assert!(time >= SAME_TIME, "{path} {headers}: after {time:?}");
         assert_eq!(told.message(), "the intake or its token is not valid");
     }
     let after = counted(&server, series).await;

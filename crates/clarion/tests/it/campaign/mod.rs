@@ -4,7 +4,7 @@
 
 mod clients;
 mod faults;
-mod nodes;
+pub mod nodes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -17,15 +17,15 @@ use crate::support::proxy::Proxy;
 use crate::support::{eventually, postgres, preload};
 
 /// The database of each: PostgreSQL, with a proxy before it for each node.
-struct Shared {
+pub struct Shared {
     cluster: Cluster,
     /// Past the proxies.
-    url: String,
-    disk: Disk,
+    pub url: String,
+    pub disk: Disk,
 }
 
 /// A disk that is full while the file says so.
-struct Disk {
+pub struct Disk {
     library: PathBuf,
     fault: PathBuf,
     _folder: tempfile::TempDir,
@@ -61,17 +61,17 @@ impl Disk {
         }
     }
 
-    fn fill(&self) {
+    pub fn fill(&self) {
         std::fs::write(&self.fault, "full").unwrap();
     }
 
-    fn free(&self) {
+    pub fn free(&self) {
         std::fs::remove_file(&self.fault).unwrap();
     }
 }
 
 impl Shared {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let disk = Disk::new();
         let access = "host all all 127.0.0.1/32 trust\n";
         let cluster = Cluster::start_with("max_connections = 200", access, &[], |server| {
@@ -91,7 +91,7 @@ impl Shared {
     }
 
     /// A server without room for its log starts again by itself, or ends if there is no room for that either.
-    async fn recover(&mut self) {
+    pub async fn recover(&mut self) {
         while !self.cluster.is_well().await {
             if self.cluster.0.has_ended() {
                 self.start_again().await;
