@@ -129,8 +129,12 @@ pub async fn run(command: CallbackCommand, management: &Management) -> anyhow::R
                 before,
                 limit,
             };
-            let found = management.callbacks(filter).await?;
-            print(json, &found.iter().map(|one| summary(one, json)).collect());
+            let page = management.callbacks(filter).await?;
+            let found = page.callbacks.iter();
+            print(json, &found.map(|one| summary(one, json)).collect());
+            if let Some(until) = page.searched_until {
+                eprintln!("searched back to {until}; add --before {until} to search further");
+            }
         }
         CallbackCommand::Show { key, body, json } => show(management, &key, body, json).await?,
         CallbackCommand::Replay(replay) => replay.run(management).await?,

@@ -36,13 +36,15 @@ struct CallbacksPage {
     choices: Vec<Choice>,
     callbacks: Vec<CallbackLine>,
     older: Option<String>,
+    /// How far was searched, and the address that searches further.
+    further: Option<(String, String)>,
     /// What became of sending many again, or why it was not done.
     problem: Option<String>,
 }
 
 struct ReceiverRow {
     host: String,
-    /// Its own callbacks.
+    /// Its callbacks that wait.
     address: String,
     of_what: &'static str,
     waiting: u64,
@@ -134,7 +136,11 @@ async fn page(
     let wanted = WantedCallbacks::of(visit);
     let problem = problem.or_else(|| wanted.is_wrong.then(|| words.callbacks_bad.to_owned()));
     let found = console.management.callbacks(wanted.filter()).await?;
-    let last = found.last().filter(|_| found.len() >= PAGE as usize);
+    let further = found.searched_until.as_ref().map(|until| {
+        let back_to = fill(words.calls_searched, &[("sid", &until.to_string())]);
+        (back_to, wanted.address(until))
+    });
+    let older = found.next.as_ref().map(|next| wanted.address(next));
     let receivers = overview.callbacks.receivers.iter();
     Ok(html(&CallbacksPage {
         frame: Frame::new(console, visit, MenuPlace::Callbacks, words.callbacks_title),
@@ -149,8 +155,10 @@ async fn page(
             .unwrap_or_default(),
         since: visit.field("since").to_owned(),
         choices: choices(wanted.state, words),
-        older: last.map(|last| wanted.address(&last.key)),
+        older: older.filter(|_| further.is_none()),
+        further,
         callbacks: found
+            .callbacks
             .iter()
             .map(|callback| line(console, callback, words))
             .collect(),
@@ -176,7 +184,10 @@ fn receiver_row(console: &Console, receiver: &WaitingReceiver, words: &Words) ->
     let last = receiver.last_attempt.as_ref();
     let said = last.and_then(|last| last.error.clone().or_else(|| last.answer.clone()));
     let mut query = form_urlencoded::Serializer::new(String::new());
-    let query = query.append_pair("host", &receiver.host).finish();
+    query.append_pair("host", &receiver.host);
+    // Those are found at once, however much was delivered since.
+    query.append_pair("state", CallbackState::Waiting.as_str());
+    let query = query.finish();
     ReceiverRow {
         host: receiver.host.clone(),
         address: format!("/callbacks?{query}"),

@@ -7,7 +7,7 @@ use super::{Management, ManagementError};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::callback::{Callback, CallbackAttempt, CallbackKey};
-use crate::store::{CallbackFilter, ReplayFrom, ReplayStep, Replayed};
+use crate::store::{CallbackFilter, CallbackPage, ReplayFrom, ReplayStep, Replayed};
 
 /// Callbacks that are looked at in one step.
 const STEP: u32 = 1_000;
@@ -40,7 +40,7 @@ impl Management {
     pub async fn callbacks(
         &self,
         filter: CallbackFilter,
-    ) -> Result<Vec<Callback>, ManagementError> {
+    ) -> Result<CallbackPage, ManagementError> {
         Ok(self.store.callbacks(filter).await?)
     }
 
