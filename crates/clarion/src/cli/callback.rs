@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::print;
 use crate::domain::account::AppId;
+use crate::domain::call::CallSid;
 use crate::domain::callback::{Callback, CallbackAttempt, CallbackKey, CallbackState};
 use crate::management::{CallbackReplay, Management};
 use crate::store::{CallbackFilter, ReplayFrom};
@@ -68,6 +69,9 @@ pub struct ReplayOptions {
     /// Only those to this receiver: name and port, such as example.com:443
     #[arg(long, requires = "since")]
     host: Option<String>,
+    /// Only those of calls after this one, to go on where a replay was broken off
+    #[arg(long, requires = "since", value_name = "CALLSID")]
+    after: Option<CallSid>,
     /// Those that were delivered, in place of those that were given up
     #[arg(long, requires = "since")]
     delivered: bool,
@@ -88,6 +92,7 @@ impl ReplayOptions {
             since: self
                 .since
                 .context("name a callSid, or a time with --since")?,
+            after: self.after,
             from: if self.delivered {
                 ReplayFrom::Delivered
             } else {
