@@ -62,7 +62,7 @@ words! {
     hours: "{n} h", "{n} 小时";
     days: "{n} d", "{n} 天";
     soon: "in a moment", "即将";
-    stale: "The connection is lost; what you see may be out of date.", "连接已断开，页面内容可能不是最新的。";
+    stale: "There is no news at the moment; what you see may be out of date.", "暂时无法更新，页面内容可能不是最新的。";
 
     // Sign in.
     sign_in: "Sign in", "登录";
