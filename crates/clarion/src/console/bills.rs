@@ -15,6 +15,7 @@ use super::Console;
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
+use super::sentence::Sentence;
 use super::times;
 use super::words::{Words, fill};
 use crate::billing::stream::BillFormat;
@@ -83,7 +84,7 @@ struct FileRow {
 
 /// What a recount has found, in sentences; none where everything is right.
 struct VerifiedDay {
-    faults: Vec<String>,
+    faults: Vec<Sentence>,
     told: String,
 }
 
@@ -123,13 +124,13 @@ fn verified(verification: &FileVerification, words: &Words) -> VerifiedDay {
         let app = bill.file.of.app.to_string();
         bill.faults
             .iter()
-            .map(move |fault| format!("{app}: {fault}"))
+            .map(move |fault| Sentence::english(&format!("{app}: {fault}")))
     });
     let mut faults: Vec<_> = of_files.collect();
     let missing = verification.without_file.iter();
     faults.extend(missing.map(|of| {
         let app = of.app.to_string();
-        fill(words.bills_without_file, &[("app", &app)])
+        Sentence::from(fill(words.bills_without_file, &[("app", &app)]))
     }));
     let calls = &verification.calls;
     if calls.without_line + calls.differing > 0 {
