@@ -176,6 +176,41 @@ async fn a_live_page_says_when_it_cannot_be_looked_at_and_goes_on_afterwards() {
 }
 
 #[tokio::test]
+async fn a_step_of_another_day_has_its_date() {
+    let server = TestServer::start_prepared("", async |store, clock| {
+        add_operators(store, clock).await;
+    })
+    .await;
+    let told = server
+        .call_json("\"to\":\"13800000000\",\"mediaTxt\":\"x\"")
+        .await;
+    let sid = call_sid(&told);
+    server.clock.shift(SignedDuration::from_hours(25));
+    let mut admin = Visitor::signed_in(&server, "admin").await;
+    let token = admin.token().await;
+    let path = format!("/calls/{sid}");
+    admin
+        .post(&format!("{path}/cancel"), &[("token", &token)])
+        .await;
+    let sid = sid.parse().unwrap();
+    let record = async || server.store.call_record(&sid).await.unwrap().unwrap();
+    eventually("the call is over", async || {
+        record().await.ended_at.is_some()
+    })
+    .await;
+    let record = record().await;
+    let day = |time: Timestamp| time.to_zoned(server.clock.zone().clone()).date();
+    let (accepted, ended) = (day(record.accepted_at), day(record.ended_at.unwrap()));
+    assert_ne!(accepted, ended);
+    let page = admin.get(&path).await.body;
+    for day in [accepted, ended] {
+        assert!(page.contains(&format!("title=\"{day} ")), "{day}: {page}");
+    }
+    let line = |day| format!("<time datetime=\"{day}\">{day}</time>");
+    assert!(page.contains(&line(ended)) && !page.contains(&line(accepted)));
+}
+
+#[tokio::test]
 async fn events_are_on_the_page_of_their_call_and_are_sent_again() {
     let telephone = Telephone::that(Script::answer()).await;
     let stage = Stage::on(&telephone.wide_trunk("provider", ""), "").await;
