@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
-use super::{PASSWORD, add_intake, add_operators};
+use super::{PASSWORD, add_intake, add_operators, billed};
 use crate::audio_files::wav;
 use crate::calls::stage::{Stage, report_of};
 use crate::support::telephone::Telephone;
@@ -61,6 +61,12 @@ impl Scene {
         added.await.unwrap();
         let key = "{}/{severity=\"critical\"}:{alertname=\"HostOutOfMemory\"}";
         add_intake(server, key).await;
+        let keywords = "<img src=x onerror=alert(1)>&amp;订单-".repeat(8);
+        for keywords in ["", keywords.as_str()] {
+            let mut file = billed("2026-01-05", keywords);
+            file.id = format!("{:0>32}", keywords.len());
+            server.store.record_bill_file(file).await.unwrap();
+        }
         Self { stage, telephone }
     }
 
