@@ -108,7 +108,7 @@ impl Scene {
         assert!(output.status.success(), "{script}: {told}");
     }
 
-    /// `call`: places a call, and waits for its report if it shall have ended. `callbacks`: how often a call was reported; more often than `more`.
+    /// `call`: places a call, and waits for its report if it shall have ended. `over`: waits until a call has ended. `callbacks`: how often a call was reported; more often than `more`.
     async fn grant(&self, wish: &Value) -> String {
         if let Some(number) = wish["call"].as_str() {
             let text = "\"mediaTxt\":\"您好，明天上午九点半复诊，请携带医保卡。\",\"userData\":\"visit-4711\"";
@@ -124,6 +124,12 @@ impl Scene {
         }
         if wish["close"] == true {
             return self.close_today().await;
+        }
+        if let Some(sid) = wish["over"].as_str() {
+            self.stage
+                .is_in(&sid.parse().unwrap(), CallState::Ended)
+                .await;
+            return String::new();
         }
         if let Some(sid) = wish["heard"].as_str() {
             let file = BASE64_STANDARD.decode(wish["bytes"].as_str().unwrap());
