@@ -64,6 +64,23 @@ fn pages(customer: &BenchCustomer, past: &PastCall, newest: &str) -> Vec<(&'stat
             "Callbacks of a receiver",
             "/callbacks?host=receiver-3.example".to_owned(),
         ),
+        (
+            "Callbacks of a receiver that has none",
+            "/callbacks?host=nowhere.example:443".to_owned(),
+        ),
+        (
+            "Callbacks of an application that has none",
+            format!("/callbacks?app={}", "f".repeat(32)),
+        ),
+        (
+            "Callbacks superseded",
+            "/callbacks?state=superseded".to_owned(),
+        ),
+        ("Callbacks waiting", "/callbacks?state=waiting".to_owned()),
+        (
+            "Callbacks being delivered",
+            "/callbacks?state=delivering".to_owned(),
+        ),
         ("Accounts", "/accounts".to_owned()),
         (
             "Accounts, found by name",

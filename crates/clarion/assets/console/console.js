@@ -53,10 +53,15 @@ function watch(region) {
   const begin = () => {
     if (source || isOver || document.hidden) return;
     source = new EventSource(region.dataset.live);
-    source.onopen = () => { stale.hidden = true; };
-    source.onmessage = (event) => replace(region, event.data);
-    source.addEventListener("last", (event) => {
+    const show = (event) => {
       replace(region, event.data);
+      stale.hidden = true;
+    };
+    source.onmessage = show;
+    // The server is there, but cannot look.
+    source.addEventListener("stale", () => { stale.hidden = false; });
+    source.addEventListener("last", (event) => {
+      show(event);
       isOver = true;
       end();
     });

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::print;
 use crate::domain::account::AppId;
+use crate::domain::call::CallSid;
 use crate::domain::callback::{Callback, CallbackAttempt, CallbackKey, CallbackState};
 use crate::management::{CallbackReplay, Management};
 use crate::store::{CallbackFilter, ReplayFrom};
@@ -68,6 +69,9 @@ pub struct ReplayOptions {
     /// Only those to this receiver: name and port, such as example.com:443
     #[arg(long, requires = "since")]
     host: Option<String>,
+    /// Only those of calls after this one, to go on where a replay was broken off
+    #[arg(long, requires = "since", value_name = "CALLSID")]
+    after: Option<CallSid>,
     /// Those that were delivered, in place of those that were given up
     #[arg(long, requires = "since")]
     delivered: bool,
@@ -88,6 +92,7 @@ impl ReplayOptions {
             since: self
                 .since
                 .context("name a callSid, or a time with --since")?,
+            after: self.after,
             from: if self.delivered {
                 ReplayFrom::Delivered
             } else {
@@ -129,8 +134,12 @@ pub async fn run(command: CallbackCommand, management: &Management) -> anyhow::R
                 before,
                 limit,
             };
-            let found = management.callbacks(filter).await?;
-            print(json, &found.iter().map(|one| summary(one, json)).collect());
+            let page = management.callbacks(filter).await?;
+            let found = page.callbacks.iter();
+            print(json, &found.map(|one| summary(one, json)).collect());
+            if let Some(until) = page.searched_until {
+                eprintln!("searched back to {until}; add --before {until} to search further");
+            }
         }
         CallbackCommand::Show { key, body, json } => show(management, &key, body, json).await?,
         CallbackCommand::Replay(replay) => replay.run(management).await?,

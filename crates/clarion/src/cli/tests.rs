@@ -137,6 +137,7 @@ async fn change_everything(desk: &Management, account: &AccountSid, app: &AppId)
         app: Some(app.clone()),
         host: Some("example.com:443".to_owned()),
         since: "2026-11-15T08:00:00Z".parse().unwrap(),
+        after: Some(call.clone()),
         from: ReplayFrom::Delivered,
     };
     tried(desk.replay_callbacks(&replay, None)).await;

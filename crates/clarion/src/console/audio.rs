@@ -18,6 +18,7 @@ use super::Console;
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::refusal::Refused;
+use super::sentence::Sentence;
 use super::shown::AppChoice;
 use super::times::{self, Moment};
 use super::waveform;
@@ -41,7 +42,7 @@ struct AudioPage {
     apps: Vec<AppChoice>,
     files: Vec<AudioRow>,
     /// Why an upload was refused.
-    problem: Option<String>,
+    problem: Option<Sentence>,
 }
 
 struct AudioRow {
@@ -61,7 +62,7 @@ async fn page(
     console: &Console,
     visit: &Visit,
     app: Option<String>,
-    problem: Option<String>,
+    problem: Option<Sentence>,
 ) -> Result<Response, Refused> {
     let words = visit.language.words();
     let management = &console.management;
@@ -114,8 +115,8 @@ pub async fn upload(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
     let given = visit.field("app").to_owned();
     let app = owner(Some(&given))?;
     if visit.files().is_empty() {
-        let problem = visit.language.words().audio_none_chosen.to_owned();
-        return page(&console, &visit, Some(given), Some(problem)).await;
+        let problem = visit.language.words().audio_none_chosen;
+        return page(&console, &visit, Some(given), Some(problem.into())).await;
     }
     let management = console.acting(&visit);
     let names: Vec<_> = visit.files().iter().map(|file| file.name.clone()).collect();
@@ -127,9 +128,13 @@ pub async fn upload(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
     let added = management.add_audio(app, &names, files.into_iter());
     match added.await {
         Ok(_) => Ok(Redirect::to(&address(&given, "added")).into_response()),
-        Err(ManagementError::Rule(said)) => page(&console, &visit, Some(given), Some(said)).await,
+        Err(ManagementError::Rule(said)) => {
+            let said = Sentence::english(&said);
+            page(&console, &visit, Some(given), Some(said)).await
+        }
         Err(ManagementError::Refused(refusal)) => {
-            page(&console, &visit, Some(given), Some(refusal.message)).await
+            let said = Sentence::english(&refusal.message);
+            page(&console, &visit, Some(given), Some(said)).await
         }
         Err(error) => Err(error.into()),
     }

@@ -9,6 +9,7 @@ use super::Console;
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
+use super::sentence::Sentence;
 use super::times::Moment;
 use super::words::fill;
 use crate::domain::audit::{AuditEntry, AuditFilter};
@@ -30,7 +31,7 @@ struct AuditRow {
     who: String,
     from: String,
     what: String,
-    failure: Option<String>,
+    failure: Option<Sentence>,
 }
 
 pub async fn list(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
@@ -51,7 +52,7 @@ pub async fn list(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, 
             who: who.cloned().unwrap_or_default(),
             from: actor.address.clone().unwrap_or_default(),
             what: entry.detail.clone(),
-            failure: failure.map(|why| fill(words.audit_failed, &[("why", why)])),
+            failure: failure.map(|why| Sentence::with_why(words, words.audit_failed, &[], why)),
         }
     };
     let is_cut = changes.len() >= SHOWN as usize;

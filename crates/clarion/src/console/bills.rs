@@ -1,5 +1,6 @@
 //! *Bills*: closed days with their totals, by account and by application; files to download, and their verification.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use askama::Template;
@@ -14,6 +15,7 @@ use super::Console;
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
+use super::sentence::Sentence;
 use super::times;
 use super::words::{Words, fill};
 use crate::billing::stream::BillFormat;
@@ -21,6 +23,7 @@ use crate::billing::verify::FileVerification;
 use crate::domain::account::AppId;
 use crate::domain::bill::BillFile;
 use crate::management::BilledDay;
+use crate::store::BilledAccount;
 
 #[derive(Template)]
 #[template(path = "console/bills.html")]
@@ -55,6 +58,19 @@ struct AccountTotal {
     fee: String,
 }
 
+impl AccountTotal {
+    fn new(billed: BilledAccount) -> Self {
+        let sid = billed.account.to_string();
+        Self {
+            name: billed.name.unwrap_or_else(|| sid.clone()),
+            sid,
+            files: billed.files,
+            lines: billed.totals.lines,
+            fee: billed.totals.fee.to_string(),
+        }
+    }
+}
+
 struct FileRow {
     account: String,
     app: String,
@@ -68,7 +84,7 @@ struct FileRow {
 
 /// What a recount has found, in sentences; none where everything is right.
 struct VerifiedDay {
-    faults: Vec<String>,
+    faults: Vec<Sentence>,
     told: String,
 }
 
@@ -108,19 +124,19 @@ fn verified(verification: &FileVerification, words: &Words) -> VerifiedDay {
         let app = bill.file.of.app.to_string();
         bill.faults
             .iter()
-            .map(move |fault| format!("{app}: {fault}"))
+            .map(move |fault| Sentence::english(&format!("{app}: {fault}")))
     });
     let mut faults: Vec<_> = of_files.collect();
     let missing = verification.without_file.iter();
     faults.extend(missing.map(|of| {
         let app = of.app.to_string();
-        fill(words.bills_without_file, &[("app", &app)])
+        Sentence::from(fill(words.bills_without_file, &[("app", &app)]))
     }));
     let calls = &verification.calls;
     if calls.without_line + calls.differing > 0 {
         let (without, differing) = (calls.without_line.to_string(), calls.differing.to_string());
         let values = [("without", without.as_str()), ("differing", &differing)];
-        faults.push(fill(words.bills_calls_differ, &values));
+        faults.push(fill(words.bills_calls_differ, &values).into());
     }
     let lines = verification.totals.lines.to_string();
     let fee = verification.totals.fee.to_string();
@@ -138,27 +154,22 @@ async fn day_page(
     let (words, day) = (visit.language.words(), day_of(visit)?);
     let management = &console.management;
     let files = management.bill_files(day).await?;
-    let mut accounts = Vec::new();
-    for total in management.billed_accounts(day, day).await? {
-        accounts.push(AccountTotal {
-            name: console.names.account(management, &total.account).await?,
-            sid: total.account.to_string(),
-            files: total.files,
-            lines: total.totals.lines,
-            fee: total.totals.fee.to_string(),
-        });
-    }
-    let mut rows = Vec::new();
-    for file in &files {
-        let account = console.names.account(management, &file.of.account).await?;
-        rows.push(file_row(console, file, account));
-    }
+    let accounts = management.billed_accounts(day, day).await?;
+    let accounts: Vec<_> = accounts.into_iter().map(AccountTotal::new).collect();
+    let names: HashMap<_, _> = accounts.iter().map(|one| (&*one.sid, &*one.name)).collect();
+    let rows = files.iter().map(|file| {
+        let sid = file.of.account.as_str();
+        // Who has files of keywords alone is not among those who were billed.
+        let account = names.get(sid).copied().unwrap_or(sid);
+        file_row(console, file, account.to_owned())
+    });
+    let files = rows.collect();
     let title = fill(words.bills_day_title, &[("day", &day.to_string())]);
     Ok(html(&BillDayPage {
         frame: Frame::new(console, visit, MenuPlace::Bills, title),
         day,
         accounts,
-        files: rows,
+        files,
         verified,
     }))
 }

@@ -16,6 +16,7 @@ use super::shown::{Choice, Mark, callback_mark, delivery_mark, whole};
 use super::times::{self, Moment};
 use super::words::{Words, fill};
 use crate::domain::account::AppId;
+use crate::domain::call::CallSid;
 use crate::domain::callback::{Callback, CallbackKey, CallbackState};
 use crate::management::CallbackReplay;
 use crate::store::{CallbackFilter, ReplayFrom, WaitingReceiver};
@@ -33,16 +34,45 @@ struct CallbacksPage {
     host: String,
     app: String,
     since: String,
+    /// What sends again goes on after this call.
+    goes_on: Option<GoOn>,
     choices: Vec<Choice>,
     callbacks: Vec<CallbackLine>,
     older: Option<String>,
+    /// How far was searched, and the address that searches further.
+    further: Option<(String, String)>,
     /// What became of sending many again, or why it was not done.
     problem: Option<String>,
 }
 
+/// Sending many again that has not come to its end: as it was asked for, and how far it has come.
+struct GoOn {
+    host: String,
+    app: String,
+    since: String,
+    from: &'static str,
+    after: CallSid,
+}
+
+/// What became of sending many again, or why it was not done.
+#[derive(Default)]
+struct Resent {
+    told: Option<String>,
+    goes_on: Option<GoOn>,
+}
+
+impl Resent {
+    fn told(told: &str) -> Self {
+        Self {
+            told: Some(told.to_owned()),
+            goes_on: None,
+        }
+    }
+}
+
 struct ReceiverRow {
     host: String,
-    /// Its own callbacks.
+    /// Its callbacks that wait.
     address: String,
     of_what: &'static str,
     waiting: u64,
@@ -121,20 +151,21 @@ fn read<T: FromStr>(visit: &Visit, name: &str, is_wrong: &mut bool) -> Option<T>
 }
 
 pub async fn list(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
-    page(&console, &visit, None).await
+    page(&console, &visit, Resent::default()).await
 }
 
-async fn page(
-    console: &Console,
-    visit: &Visit,
-    problem: Option<String>,
-) -> Result<Response, Refused> {
+async fn page(console: &Console, visit: &Visit, resent: Resent) -> Result<Response, Refused> {
     let words = visit.language.words();
     let overview = console.management.overview().await?;
     let wanted = WantedCallbacks::of(visit);
+    let problem = resent.told;
     let problem = problem.or_else(|| wanted.is_wrong.then(|| words.callbacks_bad.to_owned()));
     let found = console.management.callbacks(wanted.filter()).await?;
-    let last = found.last().filter(|_| found.len() >= PAGE as usize);
+    let further = found.searched_until.as_ref().map(|until| {
+        let back_to = fill(words.calls_searched, &[("sid", &until.to_string())]);
+        (back_to, wanted.address(until))
+    });
+    let older = found.next.as_ref().map(|next| wanted.address(next));
     let receivers = overview.callbacks.receivers.iter();
     Ok(html(&CallbacksPage {
         frame: Frame::new(console, visit, MenuPlace::Callbacks, words.callbacks_title),
@@ -148,9 +179,12 @@ async fn page(
             .map(ToString::to_string)
             .unwrap_or_default(),
         since: visit.field("since").to_owned(),
+        goes_on: resent.goes_on,
         choices: choices(wanted.state, words),
-        older: last.map(|last| wanted.address(&last.key)),
+        older: older.filter(|_| further.is_none()),
+        further,
         callbacks: found
+            .callbacks
             .iter()
             .map(|callback| line(console, callback, words))
             .collect(),
@@ -176,7 +210,10 @@ fn receiver_row(console: &Console, receiver: &WaitingReceiver, words: &Words) ->
     let last = receiver.last_attempt.as_ref();
     let said = last.and_then(|last| last.error.clone().or_else(|| last.answer.clone()));
     let mut query = form_urlencoded::Serializer::new(String::new());
-    let query = query.append_pair("host", &receiver.host).finish();
+    query.append_pair("host", &receiver.host);
+    // Those are found at once, however much was delivered since.
+    query.append_pair("state", CallbackState::Waiting.as_str());
+    let query = query.finish();
     ReceiverRow {
         host: receiver.host.clone(),
         address: format!("/callbacks?{query}"),
@@ -225,23 +262,25 @@ pub async fn resend_all(console: Arc<Console>, visit: Arc<Visit>) -> Result<Resp
     let words = visit.language.words();
     let given = |name: &str| Some(visit.field(name).trim()).filter(|text| !text.is_empty());
     let Some(since) = moment(visit.field("since"), console.clock.zone()) else {
-        return page(&console, &visit, Some(words.calls_bad_time.to_owned())).await;
+        return page(&console, &visit, Resent::told(words.calls_bad_time)).await;
     };
     let Ok(app) = given("app").map(str::parse).transpose() else {
-        return page(&console, &visit, Some(words.calls_bad_app.to_owned())).await;
+        return page(&console, &visit, Resent::told(words.calls_bad_app)).await;
+    };
+    let after = given("after").map(str::parse::<CallSid>).transpose();
+    let (from, from_word) = match visit.field("from") {
+        "delivered" => (ReplayFrom::Delivered, "delivered"),
+        _ => (ReplayFrom::GivenUp, "given-up"),
     };
     let wanted = CallbackReplay {
         app,
         host: given("host").map(str::to_owned),
         since,
-        from: match visit.field("from") {
-            "delivered" => ReplayFrom::Delivered,
-            _ => ReplayFrom::GivenUp,
-        },
+        after: after.map_err(|_| Refused::BadForm)?,
+        from,
     };
     if wanted.app.is_none() && wanted.host.is_none() {
-        let problem = words.callbacks_name_one.to_owned();
-        return page(&console, &visit, Some(problem)).await;
+        return page(&console, &visit, Resent::told(words.callbacks_name_one)).await;
     }
     let management = console.acting(&visit);
     let (mut count, mut after) = (0, None);
@@ -257,6 +296,15 @@ pub async fn resend_all(console: Arc<Console>, visit: Arc<Visit>) -> Result<Resp
         None => words.callbacks_resent,
         Some(_) => words.callbacks_resent_some,
     };
-    let told = fill(text, &[("n", &count.to_string())]);
-    page(&console, &visit, Some(told)).await
+    let resent = Resent {
+        told: Some(fill(text, &[("n", &count.to_string())])),
+        goes_on: after.map(|after| GoOn {
+            host: wanted.host.unwrap_or_default(),
+            app: wanted.app.map_or_else(String::new, |app| app.to_string()),
+            since: visit.field("since").to_owned(),
+            from: from_word,
+            after,
+        }),
+    };
+    page(&console, &visit, resent).await
 }

@@ -12,6 +12,7 @@ use super::Console;
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
+use super::sentence::Sentence;
 use super::shown::{CallRow, Choice, outcome_mark, state_mark};
 use super::words::{Words, fill};
 use crate::domain::call::CallSid;
@@ -58,7 +59,7 @@ pub struct WantedCalls {
     given: Vec<(&'static str, String)>,
     before: Option<CallSid>,
     /// Or what cannot be a filter, in a sentence.
-    filter: Result<CallFilter, String>,
+    filter: Result<CallFilter, Sentence>,
 }
 
 impl WantedCalls {
@@ -75,23 +76,25 @@ impl WantedCalls {
         wanted
     }
 
-    fn read(&self, console: &Console, words: &Words) -> Result<CallFilter, String> {
+    fn read(&self, console: &Console, words: &'static Words) -> Result<CallFilter, Sentence> {
         let (management, clock) = (&console.management, &console.clock);
         let digits = |name: &str| {
             let number = self.text(name).map(|text| management.digits(text));
             let number = number.transpose();
-            number.map_err(|error| fill(words.calls_bad_number, &[("why", &error.to_string())]))
+            number.map_err(|error| {
+                Sentence::with_why(words, words.calls_bad_number, &[], &error.to_string())
+            })
         };
         let moment = |name: &str| {
             let time = self.text(name).map(|text| moment(text, clock.zone()));
-            let time = time.map(|time| time.ok_or_else(|| words.calls_bad_time.to_owned()));
-            Ok::<_, String>(time.transpose()?.map(|time| management.sid_at(time)))
+            let time = time.map(|time| time.ok_or(words.calls_bad_time));
+            Ok::<_, &str>(time.transpose()?.map(|time| management.sid_at(time)))
         };
         let which = self.text("which").filter(|which| *which != ALIVE);
         let state = which.and_then(|which| which.parse::<CallState>().ok());
         let outcome = which.and_then(|which| which.parse::<Outcome>().ok());
         if which.is_some() && state.is_none() && outcome.is_none() {
-            return Err(words.calls_bad_which.to_owned());
+            return Err(words.calls_bad_which.into());
         }
         let to = moment("to")?;
         Ok(CallFilter {
@@ -116,9 +119,9 @@ impl WantedCalls {
         &self,
         name: &str,
         problem: &'static str,
-    ) -> Result<Option<T>, String> {
+    ) -> Result<Option<T>, &'static str> {
         let value = self.text(name).map(str::parse);
-        value.transpose().map_err(|_| problem.to_owned())
+        value.transpose().map_err(|_| problem)
     }
 
     fn text(&self, name: &str) -> Option<&str> {
@@ -138,8 +141,8 @@ impl WantedCalls {
         Some(CallFilter { limit, ..filter })
     }
 
-    fn problem(&self) -> Option<&str> {
-        self.filter.as_ref().err().map(String::as_str)
+    fn problem(&self) -> Option<&Sentence> {
+        self.filter.as_ref().err()
     }
 
     fn is_empty(&self) -> bool {
@@ -202,7 +205,7 @@ pub async fn list(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, 
     if let Some(sid) = visit.query("sid") {
         match sid.parse::<CallSid>() {
             Ok(sid) => return Ok(Redirect::to(&format!("/calls/{sid}")).into_response()),
-            Err(_) => wanted.filter = Err(words.calls_bad_sid.to_owned()),
+            Err(_) => wanted.filter = Err(words.calls_bad_sid.into()),
         }
     }
     let page = match wanted.filter(PAGE) {

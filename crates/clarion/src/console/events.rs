@@ -1,4 +1,4 @@
-//! Live parts of pages: a stream of server-sent events, each the HTML of a part as it is now. It ends with the server, with the sign-in, and when there is nothing
+//! Live parts of pages: a stream of server-sent events, each the HTML of a part as it is now, or that it cannot be looked at. It ends with the server, with the sign-in, and when there is nothing
 //! more to see. Without script nothing asks for it.
 
 use std::collections::HashMap;
@@ -78,7 +78,9 @@ struct Watching<L> {
     console: Arc<Console>,
     visit: Arc<Visit>,
     look: L,
+    /// Empty when nothing that was sent is still true for certain.
     sent: String,
+    is_stale: bool,
     look_due: Instant,
     heartbeat_due: Instant,
     is_over: bool,
@@ -99,6 +101,7 @@ where
         visit,
         look,
         sent: String::new(),
+        is_stale: false,
         look_due: Instant::now(),
         heartbeat_due: Instant::now() + HEARTBEAT,
         is_over: false,
@@ -140,11 +143,16 @@ where
         None
     }
 
-    /// An event, if the part is another one than before.
+    /// An event, if the part is another one than before, or cannot be seen any more.
     async fn changed(&mut self) -> Option<String> {
         let (console, visit) = (Arc::clone(&self.console), Arc::clone(&self.visit));
-        // A database may be away for a moment: what is shown stays, and the next look may succeed.
-        let fragment = (self.look)(console, visit).await.ok()?;
+        // A database may be away for a moment: what is shown stays, with a note that it may be old, and the next look may succeed.
+        let Ok(fragment) = (self.look)(console, visit).await else {
+            self.sent.clear();
+            let was_stale = std::mem::replace(&mut self.is_stale, true);
+            return (!was_stale).then(|| written("stale", "yes"));
+        };
+        self.is_stale = false;
         self.is_over = fragment.is_last;
         if fragment.html == self.sent && !fragment.is_last {
             return None;

@@ -33,6 +33,7 @@ mod refusal;
 mod routes;
 mod secrets;
 mod sent_form;
+mod sentence;
 mod serving;
 mod settings;
 mod shown;

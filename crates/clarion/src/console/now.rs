@@ -10,6 +10,7 @@ use super::events::{self, Fragment};
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
+use super::sentence::Sentence;
 use super::shown::{self, CallRow, Mark, state_mark, trunk_mark};
 use super::times::Moment;
 use super::words::{Words, fill};
@@ -40,7 +41,7 @@ struct NowPage {
 #[template(path = "console/now_part.html")]
 struct NowPart {
     words: &'static Words,
-    hands: Vec<String>,
+    hands: Vec<Sentence>,
     waiting: u64,
     waiting_note: String,
     on_line: u64,
@@ -71,7 +72,7 @@ struct TrunkRow {
     name: String,
     mark: Mark,
     /// Why it is down.
-    why: String,
+    why: Sentence,
     calls: u32,
     channels: u32,
 }
@@ -248,35 +249,38 @@ fn hands(
     not_ready: Option<NotReady>,
     oldest: &Oldest,
     words: &Words,
-) -> Vec<String> {
-    let mut hands = Vec::new();
+) -> Vec<Sentence> {
+    let mut hands: Vec<Sentence> = Vec::new();
     hands.extend(not_ready.map(|why| {
         let why = shown::not_ready(&why, words);
-        fill(words.hand_not_ready, &[("why", &why)])
+        Sentence::from(fill(words.hand_not_ready, &[("why", &why)]))
     }));
     if overview.is_stopped {
-        hands.push(words.hand_stopped.to_owned());
+        hands.push(words.hand_stopped.into());
     }
     if node.trunks.is_empty() {
-        hands.push(words.hand_no_trunk.to_owned());
+        hands.push(words.hand_no_trunk.into());
     }
     let down = |trunk: &&TrunkUse| trunk.state != TrunkState::Up;
     for trunk in node.trunks.iter().filter(down) {
-        let row = trunk_row(trunk, words);
-        let state = if row.why.is_empty() {
-            row.mark.word.to_owned()
-        } else {
-            row.why
+        let said = |state: &str| {
+            let values = [("trunk", trunk.name.as_str()), ("state", state)];
+            fill(words.hand_trunk, &values)
         };
-        let values = [("trunk", trunk.name.as_str()), ("state", &state)];
-        hands.push(fill(words.hand_trunk, &values));
+        hands.push(match &trunk.state {
+            TrunkState::Down { why } => {
+                Sentence::with_why(words, &said(words.trunk_down_why), &[], why)
+            }
+            state => said(trunk_mark(state, words).word).into(),
+        });
     }
     for lost in overview.nodes.iter().filter(|node| !node.is_alive) {
-        hands.push(fill(words.hand_node, &[("node", &lost.name)]));
+        hands.push(fill(words.hand_node, &[("node", &lost.name)]).into());
     }
     let waits = |text: &str, age: Option<SignedDuration>| {
         let age = age.filter(|age| *age >= LONG_WAIT)?;
-        Some(fill(text, &[("time", &times::lasting(age, words))]))
+        let time = times::lasting(age, words);
+        Some(Sentence::from(fill(text, &[("time", &time)])))
     };
     hands.extend(waits(words.hand_queue, oldest.call));
     hands.extend(waits(words.hand_callbacks, oldest.callback));
@@ -288,7 +292,7 @@ fn hands(
             ""
         };
         let count = format!("{given_up}{more}");
-        hands.push(fill(words.hand_given_up, &[("n", &count)]));
+        hands.push(fill(words.hand_given_up, &[("n", &count)]).into());
     }
     for disk in &node.disks {
         if let Some(free) = disk.bytes.filter(|free| *free < disk.floor * SCARCE) {
@@ -296,20 +300,20 @@ fn hands(
                 ("disk", disk_name(disk, words)),
                 ("free", &*mebibytes(free)),
             ];
-            hands.push(fill(words.hand_disk, &values));
+            hands.push(fill(words.hand_disk, &values).into());
         }
     }
     let (sent, late) = node.packets;
     if late * 1000 > sent * LATE {
-        hands.push(words.hand_late.to_owned());
+        hands.push(words.hand_late.into());
     }
     hands
 }
 
 fn trunk_row(trunk: &TrunkUse, words: &Words) -> TrunkRow {
     let why = match &trunk.state {
-        TrunkState::Down { why } => fill(words.trunk_down_why, &[("why", why)]),
-        _ => String::new(),
+        TrunkState::Down { why } => Sentence::with_why(words, words.trunk_down_why, &[], why),
+        _ => Sentence::default(),
     };
     TrunkRow {
         name: trunk.name.clone(),

@@ -11,6 +11,7 @@ use axum::http::StatusCode;
 
 use super::guard::Visit;
 use super::refusal::Refused;
+use super::sentence::Sentence;
 use super::words::{Words, fill};
 use crate::management::ManagementError;
 use crate::management::settings::SettingRule;
@@ -22,7 +23,7 @@ pub use self::settings::{SettingGroup, change_of, groups};
 pub struct FieldMistake {
     /// Empty if it is the form as a whole.
     pub field: &'static str,
-    pub sentence: String,
+    pub sentence: Sentence,
 }
 
 /// Why a form is not taken.
@@ -54,10 +55,11 @@ pub fn read<T: FromStr<Err: ToString>>(
 ) -> Result<T, FieldMistake> {
     let value = visit.field(field).trim().parse();
     value.map_err(|rule: T::Err| {
-        let (text, why) = (visit.language.words().rule_form, rule.to_string());
+        let words = visit.language.words();
+        let (text, why) = (words.rule_form, rule.to_string());
         FieldMistake {
             field,
-            sentence: fill(text, &[("field", label), ("why", &why)]),
+            sentence: Sentence::with_why(words, text, &[("field", label)], &why),
         }
     })
 }
@@ -75,8 +77,8 @@ pub fn read_any<T: FromStr<Err: ToString>>(
 }
 
 /// The rule of a setting, in the words of the page.
-fn said(rule: &SettingRule, label: &str, words: &Words) -> String {
-    match rule {
+fn said(rule: &SettingRule, label: &str, words: &Words) -> Sentence {
+    let text = match rule {
         SettingRule::Between(least, most) => {
             let (least, most) = (least.to_string(), most.to_string());
             fill(
@@ -87,9 +89,10 @@ fn said(rule: &SettingRule, label: &str, words: &Words) -> String {
         SettingRule::OnOff | SettingRule::OneOf(_) => fill(words.rule_choice, &[("field", label)]),
         SettingRule::EmptyList => fill(words.rule_empty, &[("field", label)]),
         SettingRule::Unknown(why) | SettingRule::Form(why) => {
-            fill(words.rule_form, &[("field", label), ("why", why)])
+            return Sentence::with_why(words, words.rule_form, &[("field", label)], why);
         }
-    }
+    };
+    text.into()
 }
 
 /// The forms of a page: as they stand, or one of them as it was sent and refused.
@@ -115,7 +118,7 @@ impl PageForms {
     ) -> Result<Self, Refused> {
         let words = visit.language.words();
         let whole = |why: &str| {
-            let sentence = fill(words.rule_whole, &[("why", why)]);
+            let sentence = Sentence::with_why(words, words.rule_whole, &[], why);
             vec![FieldMistake {
                 field: "",
                 sentence,

@@ -8,6 +8,7 @@ use url::form_urlencoded;
 use super::Console;
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
+use super::sentence::Sentence;
 use super::words::Words;
 use crate::management::ManagementError;
 
@@ -59,20 +60,24 @@ impl Refused {
     }
 
     /// Strangers are not told what the database says.
-    fn sentence(&self, words: &Words, is_signed_in: bool) -> String {
-        match self {
-            Self::NotSignedIn => words.refused_not_signed_in.to_owned(),
-            Self::NotAllowed => words.refused_not_allowed.to_owned(),
-            Self::WrongToken => words.refused_token.to_owned(),
-            Self::ForeignOrigin => words.refused_origin.to_owned(),
-            Self::BadForm => words.refused_form.to_owned(),
-            Self::NotFound => words.refused_not_found.to_owned(),
-            Self::Busy => words.refused_busy.to_owned(),
-            Self::TooLarge => words.refused_too_large.to_owned(),
-            Self::Conflict(said) => format!("{} {said}", words.refused_conflict),
-            Self::Failed(said) if is_signed_in => format!("{} {said}", words.refused_failed),
-            Self::Failed(_) => words.refused_failed.to_owned(),
-        }
+    fn sentence(&self, words: &Words, is_signed_in: bool) -> Sentence {
+        let because = |text: &str, said: &str| {
+            Sentence::with_why(words, &format!("{text} {{why}}"), &[], said)
+        };
+        let text = match self {
+            Self::NotSignedIn => words.refused_not_signed_in,
+            Self::NotAllowed => words.refused_not_allowed,
+            Self::WrongToken => words.refused_token,
+            Self::ForeignOrigin => words.refused_origin,
+            Self::BadForm => words.refused_form,
+            Self::NotFound => words.refused_not_found,
+            Self::Busy => words.refused_busy,
+            Self::TooLarge => words.refused_too_large,
+            Self::Conflict(said) => return because(words.refused_conflict, said),
+            Self::Failed(said) if is_signed_in => return because(words.refused_failed, said),
+            Self::Failed(_) => words.refused_failed,
+        };
+        text.into()
     }
 }
 
@@ -80,7 +85,7 @@ impl Refused {
 #[template(path = "console/refusal.html")]
 struct RefusalPage {
     frame: Frame,
-    sentence: String,
+    sentence: Sentence,
 }
 
 /// The answer to a request that is refused. Whoever is not signed in is led to the page where that is done; streams are told no.

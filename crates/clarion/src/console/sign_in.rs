@@ -95,9 +95,11 @@ pub async fn create(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
     // What cannot be a name is one and the same stranger.
     let parsed: Option<OperatorName> = name.trim().parse().ok();
     let counted = parsed.as_ref().map_or("", OperatorName::as_str);
-    if let Err(wait) = console.lockout.enter(counted, visit.address, now) {
-        return Ok(locked(&console, &visit, wait));
-    }
+    // Until the password was looked at, whatever goes wrong is no failure of whoever gave it.
+    let tried = match console.lockout.enter(counted, visit.address, now) {
+        Ok(tried) => tried,
+        Err(wait) => return Ok(locked(&console, &visit, wait)),
+    };
     let operator = match &parsed {
         Some(name) => console.management.operator(name).await?,
         None => None,
@@ -108,10 +110,11 @@ pub async fn create(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
     let words = visit.language.words();
     match (is_right, operator) {
         (Some(true), Some(operator)) => {
-            console.lockout.succeeded(counted, visit.address);
+            tried.succeeded();
             welcome(&console, &visit, &operator).await
         }
         (Some(_), _) => {
+            tried.failed();
             tracing::warn!(target: "clarion::login", address = %visit.address, "wrong password");
             let problem = words.sign_in_wrong.to_owned();
             Ok(again(&console, &visit, StatusCode::FORBIDDEN, problem))

@@ -1,6 +1,7 @@
 //! What happened to a call, step by step, in the operator's language: the same steps as `clarion call watch` tells.
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 
 use super::shown::{outcome_mark, whole};
 use super::times;
@@ -18,6 +19,10 @@ use crate::management::{CallStep, CallStepKind, PlayedMessage, SeenCall};
 #[derive(Debug)]
 pub struct TimelineStep {
     pub time: String,
+    /// Where another day begins than that of the step before, or than the day on which the call was accepted.
+    pub day: Option<String>,
+    /// Date and time.
+    pub exact: String,
     pub iso: String,
     /// Since the call was accepted.
     pub after: String,
@@ -30,6 +35,8 @@ struct Timeline<'a> {
     seen: &'a SeenCall,
     clock: &'a Clock,
     words: &'static Words,
+    /// Of the last step.
+    day: Date,
     steps: Vec<TimelineStep>,
 }
 
@@ -39,6 +46,7 @@ pub fn steps(seen: &SeenCall, clock: &Clock, words: &'static Words) -> Vec<Timel
         seen,
         clock,
         words,
+        day: times::day(seen.record.accepted_at, clock),
         steps: Vec::new(),
     };
     for step in seen.steps(clock.now()) {
@@ -115,7 +123,11 @@ impl Timeline<'_> {
         tone: &'static str,
     ) {
         let since = at.duration_since(self.seen.record.accepted_at);
+        let day = times::day(at, self.clock);
+        let is_another = std::mem::replace(&mut self.day, day) != day;
         self.steps.push(TimelineStep {
+            day: is_another.then(|| day.to_string()),
+            exact: times::exact(at, self.clock),
             time: times::of_day(at, self.clock),
             iso: at.to_string(),
             after: format!("+{:.3}", since.as_secs_f64().max(0.0)),

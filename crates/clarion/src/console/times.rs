@@ -1,5 +1,6 @@
 //! Times as operators read them: how long ago, with the exact one at hand, in the platform's zone.
 
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
@@ -33,6 +34,11 @@ impl Moment {
 pub fn exact(time: Timestamp, clock: &Clock) -> String {
     let local = time.to_zoned(clock.zone().clone());
     local.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// The day on the wall.
+pub fn day(time: Timestamp, clock: &Clock) -> Date {
+    time.to_zoned(clock.zone().clone()).date()
 }
 
 /// The time of the day, to the millisecond.

@@ -62,7 +62,7 @@ words! {
     hours: "{n} h", "{n} 小时";
     days: "{n} d", "{n} 天";
     soon: "in a moment", "即将";
-    stale: "The connection is lost; what you see may be out of date.", "连接已断开，页面内容可能不是最新的。";
+    stale: "There is no news at the moment; what you see may be out of date.", "暂时无法更新，页面内容可能不是最新的。";
 
     // Sign in.
     sign_in: "Sign in", "登录";
@@ -534,7 +534,8 @@ words! {
     callbacks_bad: "Something in the address of this page is not understood, so it does not narrow the list.", "地址中有无法识别的筛选条件，未按其筛选。";
     callbacks_name_one: "Name a receiver or an application: callbacks of all of them are not sent again together.", "请填写接收方或应用，不能对全部接收方一起重发。";
     callbacks_resent: "{n} callbacks are due now.", "已重新排入 {n} 条回调。";
-    callbacks_resent_some: "{n} callbacks are due now. There are more: send again to go on.", "已重新排入 {n} 条回调，还有更多，请再次点击继续。";
+    callbacks_resent_some: "{n} callbacks are due now. That was only a part: there may be more.", "已重新排入 {n} 条回调。后面可能还有，本次只处理了一部分。";
+    callbacks_go_on: "Go on from there", "接着重发";
     callbacks_each: "Every callback", "回调明细";
     callbacks_owed: "Owed", "产生时间";
     callbacks_tries: "Attempts", "发送次数";

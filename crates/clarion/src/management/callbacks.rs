@@ -7,7 +7,7 @@ use super::{Management, ManagementError};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::callback::{Callback, CallbackAttempt, CallbackKey};
-use crate::store::{CallbackFilter, ReplayFrom, ReplayStep, Replayed};
+use crate::store::{CallbackFilter, CallbackPage, ReplayFrom, ReplayStep, Replayed};
 
 /// Callbacks that are looked at in one step.
 const STEP: u32 = 1_000;
@@ -22,6 +22,8 @@ pub struct CallbackReplay {
     pub host: Option<String>,
     /// Of calls that were accepted since then.
     pub since: Timestamp,
+    /// Only of calls after this one: where one that was broken off goes on.
+    pub after: Option<CallSid>,
     pub from: ReplayFrom,
 }
 
@@ -31,16 +33,14 @@ impl CallbackReplay {
             .with("since", self.since)
             .with_any("app", self.app.as_ref())
             .with_any("host", self.host.as_ref())
+            .with_any("after", self.after.as_ref())
             .where_so("delivered", self.from == ReplayFrom::Delivered)
     }
 }
 
 impl Management {
     /// Those of the newest calls first.
-    pub async fn callbacks(
-        &self,
-        filter: CallbackFilter,
-    ) -> Result<Vec<Callback>, ManagementError> {
+    pub async fn callbacks(&self, filter: CallbackFilter) -> Result<CallbackPage, ManagementError> {
         Ok(self.store.callbacks(filter).await?)
     }
 
@@ -69,12 +69,13 @@ impl Management {
         after: Option<CallSid>,
     ) -> Result<Replayed, ManagementError> {
         let is_first = after.is_none();
-        let since = wanted.since.to_zoned(self.clock.zone().clone());
+        let since = self.sid_at(wanted.since);
+        let after = after.or_else(|| wanted.after.clone());
         let step = ReplayStep {
             from: wanted.from,
             app: wanted.app.clone(),
             host: wanted.host.clone(),
-            after: after.unwrap_or_else(|| CallSid::first_at(&since)),
+            after: after.map_or_else(|| since.clone(), |after| after.max(since.clone())),
             limit: STEP,
         };
         let replay = async {

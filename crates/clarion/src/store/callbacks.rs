@@ -36,7 +36,7 @@ pub trait CallbackQueue: Send + Sync {
     /// Frees the callbacks of holders that are gone: on SQLite everyone but `node`, on PostgreSQL whose lease has run out. Returns how many.
     async fn reclaim_callbacks(&self, node: &str) -> Result<u64, StoreError>;
     /// Newest calls first.
-    async fn callbacks(&self, filter: CallbackFilter) -> Result<Vec<Callback>, StoreError>;
+    async fn callbacks(&self, filter: CallbackFilter) -> Result<CallbackPage, StoreError>;
     /// A callback with its attempts, oldest first.
     async fn callback(
         &self,
@@ -180,6 +180,7 @@ pub struct Replayed {
     pub next: Option<CallSid>,
 }
 
+/// The callbacks that an operator wants to see. Some states have an index; what else is asked looks at a stretch of the newest.
 #[derive(Debug, Clone, Default)]
 pub struct CallbackFilter {
     pub state: Option<CallbackState>,
@@ -189,6 +190,16 @@ pub struct CallbackFilter {
     /// The page after this one: its last.
     pub before: Option<CallbackKey>,
     pub limit: u32,
+}
+
+/// A page of a list of callbacks.
+#[derive(Debug, Clone, Default)]
+pub struct CallbackPage {
+    pub callbacks: Vec<Callback>,
+    /// The next page is before this callback; `None`: there is none.
+    pub next: Option<CallbackKey>,
+    /// The search stopped here before the page was full: it can go on.
+    pub searched_until: Option<CallbackKey>,
 }
 
 /// What is still to be delivered.

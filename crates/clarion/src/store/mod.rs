@@ -63,8 +63,8 @@ pub use self::bills::BillBook;
 pub use self::call_lists::ListBook;
 pub use self::call_queue::{CallQueue, ForgetStep};
 pub use self::callbacks::{
-    CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, DueReceivers, ReceiverLook,
-    ReplayFrom, ReplayStep, Replayed,
+    CallbackBacklog, CallbackClaim, CallbackFilter, CallbackPage, CallbackQueue, DueReceivers,
+    ReceiverLook, ReplayFrom, ReplayStep, Replayed,
 };
 pub use self::dispatch_store::{CustomerTerms, DispatchStore};
 pub use self::do_not_call::DoNotCallBook;

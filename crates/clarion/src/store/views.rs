@@ -138,6 +138,8 @@ impl OwedCallbacks {
 pub struct BilledAccount {
     pub day: Date,
     pub account: AccountSid,
+    /// `None` if the account is gone.
+    pub name: Option<String>,
     pub totals: Totals,
     /// Its bill files: one an application.
     pub files: u64,

@@ -35,6 +35,7 @@ async function screens() {
     ["dialling", "/dialling"],
     ["trunks", "/trunks"],
     ["bills", "/bills"],
+    ["bill-day", "/bills/2026-01-05"],
     ["try", "/try"],
     ["health", "/health"],
     ["settings", "/settings"],

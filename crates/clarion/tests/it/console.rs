@@ -13,6 +13,7 @@ mod verbs;
 mod visitor;
 
 use clarion::clock::Clock;
+use clarion::domain::bill::{BillFile, BillOf, Totals};
 use clarion::domain::intake::IntakeFormat;
 use clarion::domain::intake::change::IntakeChange;
 use clarion::domain::intake::incident::IncidentKey;
@@ -22,7 +23,7 @@ use clarion::management::settings::Settings;
 use clarion::passwords;
 use clarion::store::{SeenIncident, Store};
 
-use crate::support::{APP, TestServer};
+use crate::support::{APP, SID, TestServer};
 
 /// The password of every operator in these tests.
 pub const PASSWORD: &str = "correct horse battery";
@@ -39,6 +40,26 @@ pub async fn add_operator(store: &dyn Store, clock: &Clock, role: OperatorRole) 
 pub async fn add_operators(store: &dyn Store, clock: &Clock) {
     for role in OperatorRole::ALL {
         add_operator(store, clock, role).await;
+    }
+}
+
+/// A bill file of a day, of what these keywords select.
+pub fn billed(day: &str, keywords: &str) -> BillFile {
+    let made_at = format!("{day}T18:00:00Z").parse().unwrap();
+    BillFile {
+        id: "0".repeat(32),
+        of: BillOf {
+            account: SID.parse().unwrap(),
+            app: APP.parse().unwrap(),
+            day: day.parse().unwrap(),
+        },
+        keywords: keywords.to_owned(),
+        object: "object".to_owned(),
+        bytes: 123_456,
+        totals: Totals::default(),
+        sha256: "0123456789abcdef".repeat(4),
+        made_at,
+        expires_at: None,
     }
 }
 

@@ -16,6 +16,7 @@ use crate::console::guard::Visit;
 use crate::console::page::{Frame, MenuPlace, html_with, led_to};
 use crate::console::page_forms::{FieldMistake, FormError, FormField, PageForms};
 use crate::console::refusal::Refused;
+use crate::console::sentence::Sentence;
 use crate::console::times::Moment;
 use crate::console::words::{Words, fill};
 use crate::domain::account::AccountSid;
@@ -228,7 +229,7 @@ pub async fn import(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
 }
 
 fn wrong_lines(report: &DoNotCallImport, words: &Words) -> Vec<FieldMistake> {
-    let mistake = |sentence| FieldMistake {
+    let mistake = |sentence: Sentence| FieldMistake {
         field: "numbers",
         sentence,
     };
@@ -237,13 +238,12 @@ fn wrong_lines(report: &DoNotCallImport, words: &Words) -> Vec<FieldMistake> {
     }
     let counts = [report.added, report.known, report.wrong.len() as u64];
     let [added, known, wrong] = counts.map(|count| count.to_string());
-    let summary = mistake(fill(
-        words.unwanted_import_wrong,
-        &[("added", &added), ("known", &known), ("wrong", &wrong)],
-    ));
+    let values = [("added", &*added), ("known", &known), ("wrong", &wrong)];
+    let summary = mistake(fill(words.unwanted_import_wrong, &values).into());
     let lines = report.wrong.iter().take(NAMED).map(|(line, why)| {
         let line = line.to_string();
-        mistake(fill(words.unwanted_line, &[("n", &line), ("why", why)]))
+        let values = [("n", &*line)];
+        mistake(Sentence::with_why(words, words.unwanted_line, &values, why))
     });
     std::iter::once(summary).chain(lines).collect()
 }

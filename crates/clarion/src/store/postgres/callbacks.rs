@@ -18,13 +18,14 @@ use crate::domain::callback::{
 use crate::store::binding::millis;
 use crate::store::callbacks::WaitingApp;
 use crate::store::columns::Columns;
+use crate::store::statements::callback_list::{self, CallbackList, Question};
 use crate::store::statements::callbacks::{
     self, CLAIMED, CLAIMED_COLUMNS, IN_ORDER, OF_THEIR_CALL, UNLESS_DELIVERING,
 };
 use crate::store::statements::postgres;
 use crate::store::{
-    CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, DueReceivers, ReceiverLook,
-    ReplayFrom, ReplayStep, Replayed, StoreError,
+    CallbackBacklog, CallbackClaim, CallbackFilter, CallbackPage, CallbackQueue, DueReceivers,
+    ReceiverLook, ReplayFrom, ReplayStep, Replayed, StoreError,
 };
 
 const OWE: &str = postgres!(
@@ -165,11 +166,31 @@ impl CallbackQueue for PostgresStore {
         Ok(client.execute_once(RECLAIM, &[]).await?)
     }
 
-    async fn callbacks(&self, filter: CallbackFilter) -> Result<Vec<Callback>, StoreError> {
-        let (list, values) = callbacks::list(&filter, '$');
+    async fn callbacks(&self, filter: CallbackFilter) -> Result<CallbackPage, StoreError> {
         let client = self.client().await?;
-        let rows = client.query_once(&list, &bound(&values)).await?;
-        rows.iter().map(callbacks::callback).collect()
+        let asked = async |question: Question<'_>| {
+            let values = bound(&question.values);
+            client.query_once(&question.text, &values).await
+        };
+        let waiting = match callback_list::waiting(&filter, '$') {
+            Some(question) => {
+                let rows = asked(question).await?;
+                rows.first().map(|row| row.number(0)).transpose()?
+            }
+            None => None,
+        };
+        let list = CallbackList::new(&filter, waiting, '$');
+        let found = asked(list.found()).await?;
+        let end = match list.end(found.len()) {
+            Some(question) => {
+                let rows = asked(question).await?;
+                rows.first().map(callbacks::key).transpose()?
+            }
+            None => None,
+        };
+        let found = found.iter().map(callbacks::callback);
+        let found: Result<_, StoreError> = found.collect();
+        Ok(callback_list::page(found?, end, &filter))
     }
 
     async fn callback(

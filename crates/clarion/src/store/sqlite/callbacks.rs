@@ -16,13 +16,14 @@ use crate::domain::callback::{
 use crate::store::binding::millis;
 use crate::store::callbacks::WaitingApp;
 use crate::store::columns::Columns;
+use crate::store::statements::callback_list::{self, CallbackList, Question};
 use crate::store::statements::callbacks::{
     self, CLAIMED, IN_ORDER, OF_THEIR_CALL, UNLESS_DELIVERING,
 };
 use crate::store::statements::sqlite;
 use crate::store::{
-    CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, DueReceivers, ReceiverLook,
-    ReplayFrom, ReplayStep, Replayed, StoreError,
+    CallbackBacklog, CallbackClaim, CallbackFilter, CallbackPage, CallbackQueue, DueReceivers,
+    ReceiverLook, ReplayFrom, ReplayStep, Replayed, StoreError,
 };
 
 const OWE: &str = sqlite!(
@@ -125,12 +126,23 @@ impl CallbackQueue for SqliteStore {
             .await
     }
 
-    async fn callbacks(&self, filter: CallbackFilter) -> Result<Vec<Callback>, StoreError> {
+    async fn callbacks(&self, filter: CallbackFilter) -> Result<CallbackPage, StoreError> {
         self.read(move |db| {
-            let (list, values) = callbacks::list(&filter, '?');
-            db.rows(&list, params_from_iter(values), |row| {
+            let waiting = callback_list::waiting(&filter, '?').map(|question| {
+                let values = params_from_iter(question.values);
+                db.only_row(&question.text, values, |row| row.number(0))
+            });
+            let list = CallbackList::new(&filter, waiting.transpose()?, '?');
+            let Question { text, values, .. } = list.found();
+            let found: Vec<_> = db.rows(&text, params_from_iter(values), |row| {
                 callbacks::callback(row)
-            })
+            })?;
+            let end = list.end(found.len()).map(|question| {
+                let values = params_from_iter(question.values);
+                db.row(&question.text, values, |row| callbacks::key(row))
+            });
+            let end = end.transpose()?.flatten();
+            Ok(callback_list::page(found, end, &filter))
         })
         .await
     }

@@ -4,22 +4,31 @@ use jiff::SignedDuration;
 
 use super::{Statement, statement};
 use crate::domain::callback::{
-    Callback, CallbackAttempt, CallbackKey, CallbackLease, CallbackState, ClaimedCallback,
-    EVENTS_AT, RespUrl,
+    Callback, CallbackAttempt, CallbackKey, CallbackLease, CallbackState, ClaimedCallback, RespUrl,
 };
 use crate::domain::phone_number::PhoneNumber;
-use crate::store::binding::Bind;
 use crate::store::callbacks::WaitingApp;
 use crate::store::columns::Columns;
-use crate::store::{CallbackBacklog, CallbackFilter, StoreError};
+use crate::store::{CallbackBacklog, StoreError};
 
-const CALLBACK: &str = "SELECT call_sid, callbacks.app_id, calls.number, calls.extension, webhook_id, url, body, state, \
-    callbacks.attempts, owed_at, due_at, finished_at, seq FROM callbacks LEFT JOIN calls USING (call_sid)";
+/// What a callback is read from: of `callbacks`, and of its call.
+pub const COLUMNS: &str = "call_sid, callbacks.app_id, calls.number, calls.extension, webhook_id, url, body, state, \
+    callbacks.attempts, owed_at, due_at, finished_at, seq";
+pub const OF_CALLS: &str = "LEFT JOIN calls USING (call_sid)";
 
-pub const FIND: Statement = statement!(CALLBACK, " WHERE call_sid = $1 AND seq = $2");
+pub const FIND: Statement = statement!(
+    "SELECT ",
+    COLUMNS,
+    " FROM callbacks ",
+    OF_CALLS,
+    " WHERE call_sid = $1 AND seq = $2"
+);
 /// The final one is the first, and the silence the last.
 pub const OF_CALL: Statement = statement!(
-    CALLBACK,
+    "SELECT ",
+    COLUMNS,
+    " FROM callbacks ",
+    OF_CALLS,
     " WHERE call_sid = $1 ORDER BY seq < 0, seq LIMIT $2"
 );
 pub const ATTEMPTS: Statement = statement!(
@@ -56,39 +65,6 @@ pub const CLAIMED: &str = "callbacks.call_sid, callbacks.seq, fence, webhook_id,
     coalesce((SELECT account_sid FROM applications WHERE id = app_id), app_id)";
 /// The columns of `CLAIMED`.
 pub const CLAIMED_COLUMNS: usize = 12;
-
-/// The question for callbacks that a filter lets through, the newest first, and its values. `mark` stands before the number of a value.
-pub fn list(filter: &CallbackFilter, mark: char) -> (String, Vec<Bind<'_>>) {
-    // The state stands in the text, not in a value: only then are the partial indices used.
-    let mut conditions = filter.state.map_or_else(
-        || "true".to_owned(),
-        |state| format!("state = {}", state.number()),
-    );
-    let mut values = vec![Bind::of(filter.limit)];
-    let mut marked = |value| {
-        values.push(value);
-        format!("{mark}{}", values.len())
-    };
-    if let Some(app) = &filter.app {
-        let app = marked(app.as_str().into());
-        conditions.push_str(&format!(" AND callbacks.app_id = {app}"));
-    }
-    if let Some(host) = &filter.host {
-        let events = marked(format!("{EVENTS_AT}{host}").into());
-        let host = marked(host.into());
-        conditions.push_str(&format!(" AND host IN ({host}, {events})"));
-    }
-    if let Some(before) = &filter.before {
-        let (call, seq) = (
-            marked(before.call.as_str().into()),
-            marked(i64::from(before.seq).into()),
-        );
-        conditions.push_str(&format!(" AND (call_sid, seq) < ({call}, {seq})"));
-    }
-    let text =
-        format!("{CALLBACK} WHERE {conditions} ORDER BY call_sid DESC, seq DESC LIMIT {mark}1");
-    (text, values)
-}
 
 pub fn callback(row: &impl Columns) -> Result<Callback, StoreError> {
     let (number, extension) = (row.optional_string(2)?, row.optional_string(3)?);

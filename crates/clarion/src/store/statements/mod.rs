@@ -12,6 +12,7 @@ pub mod audit_trail;
 pub mod bill_files;
 pub mod bill_lines;
 pub mod call_lists;
+pub mod callback_list;
 pub mod callbacks;
 pub mod do_not_call;
 pub mod intakes;

@@ -74,7 +74,8 @@ pub const LAST_ATTEMPT: Statement = statement!(
      ORDER BY attempt DESC LIMIT 1"
 );
 pub const BILLED: Statement = statement!(
-    "SELECT day, account_sid, CAST(sum(lines) AS BIGINT), CAST(sum(fee) AS BIGINT), count(*) FROM bill_files \
+    "SELECT day, account_sid, CAST(sum(lines) AS BIGINT), CAST(sum(fee) AS BIGINT), count(*), \
+       (SELECT name FROM accounts WHERE sid = account_sid) FROM bill_files \
      WHERE day >= $1 AND day <= $2 AND keywords = '' GROUP BY day, account_sid ORDER BY day DESC, account_sid"
 );
 pub const ACCEPTED_SINCE: Statement = statement!("SELECT count(*) FROM calls WHERE call_sid > $1");
@@ -206,5 +207,6 @@ pub fn billed(row: &impl Columns) -> Result<BilledAccount, StoreError> {
             fee: row.money(3)?,
         },
         files: row.number(4)?,
+        name: row.optional_string(5)?,
     })
 }

@@ -39,7 +39,8 @@ async fn under_way(server: &TestServer) -> usize {
         limit: 1000,
         ..CallbackFilter::default()
     };
-    server.store.callbacks(filter).await.unwrap().len()
+    let found = server.store.callbacks(filter).await.unwrap();
+    found.callbacks.len()
 }
 
 /// How many callbacks have been tried.
@@ -49,7 +50,8 @@ async fn tried(server: &TestServer) -> usize {
         ..CallbackFilter::default()
     };
     let all = server.store.callbacks(filter).await.unwrap();
-    all.iter().filter(|callback| callback.attempts > 0).count()
+    let tried = all.callbacks.iter();
+    tried.filter(|callback| callback.attempts > 0).count()
 }
 
 /// Owes a callback of another account than the server's first one.

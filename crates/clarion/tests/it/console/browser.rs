@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
-use super::{PASSWORD, add_intake, add_operators};
+use super::{PASSWORD, add_intake, add_operators, billed};
 use crate::audio_files::wav;
 use crate::calls::stage::{Stage, report_of};
 use crate::support::telephone::Telephone;
@@ -61,6 +61,12 @@ impl Scene {
         added.await.unwrap();
         let key = "{}/{severity=\"critical\"}:{alertname=\"HostOutOfMemory\"}";
         add_intake(server, key).await;
+        let keywords = "<img src=x onerror=alert(1)>&amp;订单-".repeat(8);
+        for keywords in ["", keywords.as_str()] {
+            let mut file = billed("2026-01-05", keywords);
+            file.id = format!("{:0>32}", keywords.len());
+            server.store.record_bill_file(file).await.unwrap();
+        }
         Self { stage, telephone }
     }
 
@@ -102,7 +108,7 @@ impl Scene {
         assert!(output.status.success(), "{script}: {told}");
     }
 
-    /// `call`: places a call, and waits for its report if it shall have ended. `callbacks`: how often a call was reported; more often than `more`.
+    /// `call`: places a call, and waits for its report if it shall have ended. `over`: waits until a call has ended. `callbacks`: how often a call was reported; more often than `more`.
     async fn grant(&self, wish: &Value) -> String {
         if let Some(number) = wish["call"].as_str() {
             let text = "\"mediaTxt\":\"您好，明天上午九点半复诊，请携带医保卡。\",\"userData\":\"visit-4711\"";
@@ -118,6 +124,12 @@ impl Scene {
         }
         if wish["close"] == true {
             return self.close_today().await;
+        }
+        if let Some(sid) = wish["over"].as_str() {
+            self.stage
+                .is_in(&sid.parse().unwrap(), CallState::Ended)
+                .await;
+            return String::new();
         }
         if let Some(sid) = wish["heard"].as_str() {
             let file = BASE64_STANDARD.decode(wish["bytes"].as_str().unwrap());

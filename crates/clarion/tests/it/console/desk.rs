@@ -11,7 +11,7 @@ use crate::audio_files::wav;
 use crate::calls::stage::{Stage, settings};
 use crate::support::receiver::{Receiver, answer, ok};
 use crate::support::telephone::Telephone;
-use crate::support::{APP, SID, TestServer, call_sid, eventually};
+use crate::support::{APP, SID, TestServer, call_sid, eventually, execute};
 
 async fn staged(script: Script, settings: &str) -> (Stage, Telephone) {
     let telephone = Telephone::that(script).await;
@@ -212,6 +212,142 @@ async fn a_failing_receiver_is_seen_and_sent_to_again() {
     let key = [("token", token.as_str()), ("key", sid.as_str())];
     let again = admin.post("/callbacks/resend", &key).await;
     assert!(again.leads_to("/callbacks?done=resent"));
+}
+
+/// Callbacks to `other:80` that were given up, and before and after them one to `rare:80`: more of them than one request of the console looks at.
+const GIVEN_UP: u32 = 200_002;
+
+async fn give_up_many(server: &TestServer) {
+    // Some at a time, so that the server can write too.
+    let some = 20_000;
+    for first in (1..=GIVEN_UP).step_by(some as usize) {
+        let last = GIVEN_UP.min(first + some - 1);
+        let many = format!(
+            "INSERT INTO callbacks (call_sid, seq, app_id, webhook_id, host, url, body, state, owed_at, finished_at) \
+             WITH RECURSIVE numbers(n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM numbers WHERE n < {last}) \
+             SELECT printf('26%030d', n), 0, '{APP}', 'msg_' || n, CASE WHEN n IN (1, {GIVEN_UP}) THEN 'rare:80' ELSE 'other:80' END, \
+               'http://rare/', 'x', 3, 0, 0 FROM numbers"
+        );
+        execute(&server.database, &many).await;
+    }
+}
+
+#[tokio::test]
+async fn sending_many_again_goes_on_where_it_stopped() {
+    let server = TestServer::start_prepared("", async |store, clock| {
+        add_operators(store, clock).await;
+    })
+    .await;
+    give_up_many(&server).await;
+    let mut admin = Visitor::signed_in(&server, "admin").await;
+    let token = admin.token().await;
+    let mut fields = vec![
+        ("token", token.as_str()),
+        ("host", "rare:80"),
+        ("since", "2020-01-01T00:00"),
+        ("from", "given-up"),
+    ];
+    let path = "/callbacks/resend-all";
+    let part = admin.post(path, &fields).await.body;
+    assert!(part.contains("1 callbacks are due now. That was only a part"));
+    let after = part.split("name=\"after\" value=\"").nth(1).unwrap();
+    let after = after.split('"').next().unwrap();
+    assert_eq!(after, format!("26{:030}", GIVEN_UP - 2));
+    for (name, value) in &fields[1..] {
+        assert!(part.contains(&format!("name=\"{name}\" value=\"{value}\"")));
+    }
+    fields.push(("after", after));
+    let rest = admin.post(path, &fields).await.body;
+    assert!(rest.contains("1 callbacks are due now.") && !rest.contains("resend-on"));
+    let trail = admin.get("/audit").await.body;
+    assert!(trail.contains(&format!("--after {after}")), "{trail}");
+    fields.pop();
+    fields.push(("after", "<b>"));
+    assert_eq!(admin.post(path, &fields).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_rare_callback_is_searched_for_a_stretch_at_a_time() {
+    let server = TestServer::start_prepared("", async |store, clock| {
+        add_operators(store, clock).await;
+    })
+    .await;
+    give_up_many(&server).await;
+    let mut viewer = Visitor::signed_in(&server, "viewer").await;
+    let page = viewer.get("/callbacks?host=rare%3A80").await.body;
+    let until = format!("26{:030}", GIVEN_UP - 5_000 + 1);
+    let further = format!("/callbacks?host=rare%3A80&#38;before={until}");
+    assert!(page.contains(&format!("href=\"/calls/26{GIVEN_UP:030}\"")));
+    assert!(
+        page.contains("Search further") && page.contains(&further),
+        "{page}"
+    );
+    let said = crate::command_line::clarion(
+        &server,
+        &["callback", "list", "--host", "rare:80", "--json"],
+    )
+    .await;
+    let told = String::from_utf8_lossy(&said.stderr);
+    assert!(
+        told.contains(&format!("add --before {until} to search further")),
+        "{told}"
+    );
+    let next = viewer
+        .get(&format!("/callbacks?host=rare%3A80&before={until}"))
+        .await;
+    assert!(next.body.contains("No callbacks here.") && next.body.contains("Search further"));
+}
+
+#[tokio::test]
+async fn english_on_a_chinese_page_is_marked_as_such() {
+    let (stage, _telephone) = staged(Script::answer(), "").await;
+    let mut admin = Visitor::signed_in(&stage.server, "admin").await;
+    let token = admin.token().await;
+    let numbers = [
+        ("token", token.as_str()),
+        ("numbers", "13800000001\nnobody"),
+    ];
+    let unwanted = format!("/accounts/{SID}/do-not-call/import");
+    let limit = [
+        ("token", token.as_str()),
+        ("call-hours", "x"),
+        ("was-call-hours", ""),
+    ];
+    let test = [
+        ("token", token.as_str()),
+        ("trunk", "provider"),
+        ("app", APP),
+        ("number", "nobody"),
+    ];
+    let nowhere = [("token", token.as_str())];
+    admin.language = "zh";
+    for (said, page) in [
+        (
+            "号码有误：<span lang=\"en\">",
+            admin.get("/calls?number=x").await,
+        ),
+        (
+            "第 2 行：<span lang=\"en\">",
+            admin.post(&unwanted, &numbers).await,
+        ),
+        (
+            "填写有误：<span lang=\"en\">",
+            admin.post(&format!("/accounts/{SID}"), &limit).await,
+        ),
+        (
+            "<p class=\"problem\" role=\"alert\" lang=\"en\">",
+            admin.post("/trunks/test", &test).await,
+        ),
+        (
+            "<span lang=\"en\">there is no trunk",
+            admin.post("/trunks/nowhere/drain", &nowhere).await,
+        ),
+    ] {
+        assert!(page.body.contains(said), "{said}: {}", page.body);
+    }
+    admin.language = "en";
+    let page = admin.get("/calls?number=x").await.body;
+    assert!(page.contains("That cannot be a number") && !page.contains("<span lang"));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use clarion::domain::audit::AuditFilter;
 use clarion::domain::call_state::CallState;
 use http_body_util::BodyExt;
+use jiff::{SignedDuration, Timestamp};
 use phone::test_phone::Script;
 
 use super::add_operators;
@@ -13,7 +14,7 @@ use crate::calls::stage::Stage;
 use crate::notices::events::told;
 use crate::support::receiver::{Receiver, ok};
 use crate::support::telephone::Telephone;
-use crate::support::{PATIENCE, SID, TestServer, call_sid, eventually};
+use crate::support::{PATIENCE, SID, TestServer, call_sid, eventually, execute, postgres};
 
 #[tokio::test]
 async fn calls_are_listed_page_by_page_and_filtered_by_the_address() {
@@ -139,6 +140,74 @@ async fn a_live_page_is_told_once_a_second_and_only_while_its_operator_is_signed
     let token = viewer.token().await;
     viewer.post("/sign-out", &[("token", &token)]).await;
     while next().await.is_some() {}
+}
+
+#[tokio::test]
+async fn a_live_page_says_when_it_cannot_be_looked_at_and_goes_on_afterwards() {
+    let database = postgres::empty_database().await;
+    for settings in [String::new(), format!("database = {database:?}\n")] {
+        let server = TestServer::start_prepared(&settings, async |store, clock| {
+            add_operators(store, clock).await;
+        })
+        .await;
+        let told = server
+            .call_json("\"to\":\"13800000000\",\"mediaTxt\":\"x\"")
+            .await;
+        let path = format!("/events/calls/{}", call_sid(&told));
+        let viewer = Visitor::signed_in(&server, "viewer").await;
+        let mut body = viewer.send("GET", &path, &[], "").await.into_body();
+        // Heartbeats say nothing about what is seen.
+        let mut next = async || loop {
+            let frame = tokio::time::timeout(PATIENCE, body.frame()).await.unwrap();
+            let frame = frame.unwrap().unwrap();
+            let told = String::from_utf8_lossy(frame.data_ref().unwrap()).into_owned();
+            if !told.starts_with(": heartbeat") {
+                return told;
+            }
+        };
+        let seen = next().await;
+        assert!(seen.starts_with("event: message\n"), "{seen}");
+        execute(&server.database, "ALTER TABLE bill_lines RENAME TO gone").await;
+        assert_eq!(next().await, "event: stale\ndata: yes\n\n");
+        execute(&server.database, "ALTER TABLE gone RENAME TO bill_lines").await;
+        let again = next().await;
+        assert!(again.starts_with("event: message\n"), "{again}");
+    }
+}
+
+#[tokio::test]
+async fn a_step_of_another_day_has_its_date() {
+    let server = TestServer::start_prepared("", async |store, clock| {
+        add_operators(store, clock).await;
+    })
+    .await;
+    let told = server
+        .call_json("\"to\":\"13800000000\",\"mediaTxt\":\"x\"")
+        .await;
+    let sid = call_sid(&told);
+    server.clock.shift(SignedDuration::from_hours(25));
+    let mut admin = Visitor::signed_in(&server, "admin").await;
+    let token = admin.token().await;
+    let path = format!("/calls/{sid}");
+    admin
+        .post(&format!("{path}/cancel"), &[("token", &token)])
+        .await;
+    let sid = sid.parse().unwrap();
+    let record = async || server.store.call_record(&sid).await.unwrap().unwrap();
+    eventually("the call is over", async || {
+        record().await.ended_at.is_some()
+    })
+    .await;
+    let record = record().await;
+    let day = |time: Timestamp| time.to_zoned(server.clock.zone().clone()).date();
+    let (accepted, ended) = (day(record.accepted_at), day(record.ended_at.unwrap()));
+    assert_ne!(accepted, ended);
+    let page = admin.get(&path).await.body;
+    for day in [accepted, ended] {
+        assert!(page.contains(&format!("title=\"{day} ")), "{day}: {page}");
+    }
+    let line = |day| format!("<time datetime=\"{day}\">{day}</time>");
+    assert!(page.contains(&line(ended)) && !page.contains(&line(accepted)));
 }
 
 #[tokio::test]

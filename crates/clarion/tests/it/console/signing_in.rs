@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 
 use super::visitor::Visitor;
 use super::{PASSWORD, add_operator, add_operators};
-use crate::support::{TestServer, eventually};
+use crate::support::{TestServer, eventually, execute};
 
 async fn server(settings: &str) -> TestServer {
     TestServer::start_prepared(settings, async |store, clock| {
@@ -107,6 +107,27 @@ async fn a_name_is_locked_out_whatever_password_comes_then() {
         assert!(locked.body.contains("Too many wrong passwords."));
         assert!(!locked.header("retry-after").is_empty());
         assert!(visitor.cookies.is_empty());
+    }
+    assert!(visitor.sign_in("viewer", PASSWORD).await.leads_to("/"));
+}
+
+#[tokio::test]
+async fn a_password_that_nobody_looked_at_is_no_failure() {
+    let server = server("[console]\nfailures_of_name = 3\nfailures_of_address = 4\n").await;
+    let mut visitor = Visitor::new(&server);
+    execute(&server.database, "ALTER TABLE operators RENAME TO gone").await;
+    for _ in 0..6 {
+        assert_eq!(visitor.sign_in("admin", PASSWORD).await.status, 503);
+    }
+    execute(&server.database, "ALTER TABLE gone RENAME TO operators").await;
+    assert!(visitor.sign_in("admin", PASSWORD).await.leads_to("/"));
+    // A name that is locked costs its address nothing.
+    for _ in 0..3 {
+        let wrong = visitor.sign_in("nobody", "wrong password").await;
+        assert_eq!(wrong.status, 403);
+    }
+    for _ in 0..6 {
+        assert_eq!(visitor.sign_in("nobody", PASSWORD).await.status, 429);
     }
     assert!(visitor.sign_in("viewer", PASSWORD).await.leads_to("/"));
 }

@@ -5,7 +5,7 @@ use clarion::domain::audit::{Actor, AuditEntry};
 use clarion::domain::call::CallSid;
 
 use super::visitor::Visitor;
-use super::{add_intake, add_operators};
+use super::{add_intake, add_operators, billed};
 use crate::calls::stage::Stage;
 use crate::support::receiver::{Receiver, answer};
 use crate::support::{APP, SID, TestServer, call_list, call_sid, eventually};
@@ -58,6 +58,7 @@ fn places(sid: &CallSid) -> Vec<String> {
         format!("/events/calls/{sid}"),
         "/health".to_owned(),
         "/bills".to_owned(),
+        "/bills/2026-01-05".to_owned(),
         "/bills/%3Cscript%3Ealert(1)".to_owned(),
         "/try".to_owned(),
         "/dialling".to_owned(),
@@ -136,6 +137,10 @@ async fn hostile_texts_are_shown_as_texts_on_every_page() {
         page.contains("&#60;script&#62;alert(1)"),
         "the answer is shown: {page}"
     );
+    let bill = billed("2026-01-05", HOSTILE);
+    server.store.record_bill_file(bill).await.unwrap();
+    let page = admin.get("/bills/2026-01-05").await.body;
+    assert!(page.contains("&#60;script&#62;alert(1)"), "{page}");
     let mut paths = places(&sid);
     paths.push(format!("/calls/{refused}"));
     for path in paths {

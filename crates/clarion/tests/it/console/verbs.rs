@@ -6,11 +6,13 @@ use std::process::Command;
 
 use clarion::console::routes;
 use clarion::domain::audit::AuditFilter;
+use clarion::domain::callback::CallbackState;
+use clarion::domain::outcome::Outcome;
 use clarion::management::Management;
 
 use super::add_operators;
 use super::visitor::Visitor;
-use crate::support::{APP, SID, TestServer};
+use crate::support::{APP, SID, TestServer, call_sid, eventually, execute};
 
 /// What a command has in the console: a route, or why it has none.
 enum Counterpart {
@@ -224,7 +226,13 @@ fn of_account(words: &[&'static str]) -> Vec<&'static str> {
 }
 
 fn changes() -> Vec<Change> {
-    let changes = [of_accounts(), of_rates(), of_lists(), of_dialling()];
+    let changes = [
+        of_accounts(),
+        of_rates(),
+        of_lists(),
+        of_dialling(),
+        of_callbacks(),
+    ];
     changes.into_iter().flatten().collect()
 }
 
@@ -372,6 +380,68 @@ fn of_dialling() -> Vec<Change> {
     ]
 }
 
+/// Callbacks that were given up: of three calls, one of them to another receiver.
+const CALLBACKS: [(&str, &str); 3] = [
+    ("26010100000000000000000000000001", "rare:80"),
+    ("26010100000000000000000000000002", "rare:80"),
+    ("26010100000000000000000000000003", "other:80"),
+];
+
+async fn give_up(server: &TestServer) {
+    for (sid, host) in CALLBACKS {
+        let given_up = format!(
+            "INSERT INTO callbacks (call_sid, seq, app_id, webhook_id, host, url, body, state, owed_at, finished_at) \
+             VALUES ('{sid}', 0, '{APP}', 'msg_{sid}', '{host}', 'http://nowhere.invalid/', 'x', 3, 0, 0)"
+        );
+        execute(&server.database, &given_up).await;
+    }
+}
+
+fn of_callbacks() -> Vec<Change> {
+    let [(first, _), (second, _), _] = CALLBACKS;
+    vec![
+        change(
+            "/callbacks/resend",
+            &[("key", first)],
+            &["callback", "replay", first],
+        ),
+        change(
+            "/callbacks/resend-all",
+            &[
+                ("host", "rare:80"),
+                ("since", "2025-12-01T00:00"),
+                ("from", "given-up"),
+            ],
+            &[
+                "callback",
+                "replay",
+                "--since",
+                "2025-11-30T16:00:00Z",
+                "--host",
+                "rare:80",
+            ],
+        ),
+        change(
+            "/callbacks/resend-all",
+            &[
+                ("app", APP),
+                ("since", "2025-12-01T00:00"),
+                ("after", second),
+            ],
+            &[
+                "callback",
+                "replay",
+                "--since",
+                "2025-11-30T16:00:00Z",
+                "--app",
+                APP,
+                "--after",
+                second,
+            ],
+        ),
+    ]
+}
+
 /// Everything that these changes change, as a text. What chance and the clock decide is left out.
 async fn state(server: &TestServer) -> String {
     let management = server.management();
@@ -403,6 +473,10 @@ async fn state(server: &TestServer) -> String {
     }
     let _ = writeln!(text, "{:?}", management.barred_numbers().await.unwrap());
     let _ = writeln!(text, "{}", management.is_stopped().await.unwrap());
+    for (sid, _) in CALLBACKS {
+        let (callback, _) = management.callback(&sid.parse().unwrap()).await.unwrap();
+        let _ = writeln!(text, "{}", callback.state == CallbackState::GivenUp);
+    }
     text
 }
 
@@ -418,6 +492,29 @@ async fn noted(management: &Management) -> Vec<String> {
     kinds.collect()
 }
 
+/// A call on each server: one is cancelled by a form, the other by a command.
+async fn both_cancel(admin: &mut Visitor, token: &str, servers: [&TestServer; 2]) {
+    let mut cancelled = Vec::new();
+    for server in servers {
+        let fields = "\"to\":\"13800000000\",\"mediaTxt\":\"x\"";
+        cancelled.push(call_sid(&server.call_json(fields).await));
+    }
+    let path = format!("/calls/{}/cancel", cancelled[0]);
+    let answer = admin.post(&path, &[("token", token)]).await;
+    assert_eq!(answer.status, 303, "{}", answer.body);
+    let command = ["call", "cancel", cancelled[1].as_str()];
+    let said = crate::command_line::clarion(servers[1], &command).await;
+    assert!(said.status.success());
+    for (server, sid) in servers.into_iter().zip(&cancelled) {
+        let sid = sid.parse().unwrap();
+        eventually("the call is cancelled", async || {
+            let record = server.store.call_record(&sid).await.unwrap().unwrap();
+            record.outcome == Some(Outcome::Cancelled)
+        })
+        .await;
+    }
+}
+
 #[tokio::test]
 async fn both_come_to_the_same() {
     let open = || {
@@ -426,9 +523,13 @@ async fn both_come_to_the_same() {
         })
     };
     let (here, there) = (open().await, open().await);
+    for server in [&here, &there] {
+        give_up(server).await;
+    }
     let mut admin = Visitor::signed_in(&here, "admin").await;
     let token = admin.token().await;
     assert_eq!(state(&here).await, state(&there).await, "they begin alike");
+    both_cancel(&mut admin, &token, [&here, &there]).await;
     for change in changes() {
         let (before, name) = (state(&here).await, change.command.join(" "));
         let mut fields = vec![("token", token.as_str())];

@@ -187,7 +187,7 @@ async fn under_way(store: &dyn Store) -> Option<String> {
             limit: 5,
             ..CallbackFilter::default()
         };
-        owed.extend(store.callbacks(filter).await.unwrap());
+        owed.extend(store.callbacks(filter).await.unwrap().callbacks);
     }
     Some(format!("{backlog:?} {owed:#?}"))
 }

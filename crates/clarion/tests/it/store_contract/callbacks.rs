@@ -25,6 +25,8 @@ contract! {
     a_replay_starts_the_schedule_again_and_keeps_the_attempts,
     many_callbacks_are_replayed_a_step_at_a_time,
     lists_are_filtered_and_paged,
+    a_search_looks_at_some_thousands_and_goes_on_from_there,
+    those_few_that_wait_are_found_at_once,
     the_backlog_is_what_has_not_been_delivered,
 }
 
@@ -364,7 +366,8 @@ async fn lists_are_filtered_and_paged(database: Database) {
     store.record_attempts(vec![given_up]).await.unwrap();
     let numbers = async |filter: CallbackFilter| {
         let found = store.callbacks(filter).await.unwrap();
-        let sids = found.iter().map(|callback| callback.key.to_string());
+        let sids = found.callbacks.iter();
+        let sids = sids.map(|callback| callback.key.to_string());
         sids.map(|sid| sid.trim_start_matches('0').to_owned())
             .collect::<Vec<_>>()
     };
@@ -403,10 +406,121 @@ async fn lists_are_filtered_and_paged(database: Database) {
     };
     assert_eq!(numbers(filter).await, [""; 0]);
     // The number is the call's, and prints itself masked.
-    let found = store.callbacks(all).await.unwrap();
+    let found = store.callbacks(all).await.unwrap().callbacks;
     let shown = found[0].number.as_ref().unwrap().to_string();
     assert!(!shown.contains("13800000000"), "{shown}");
     assert_eq!(found[1].number, None);
+}
+
+/// So many of the oldest callbacks of `many` are to this receiver, superseded.
+const RARE: u32 = 3;
+
+/// More callbacks than one search looks at, all delivered, but for some of the oldest.
+async fn many(database: &Database) -> Arc<dyn Store> {
+    let store = with_account(database).await;
+    let receiver = |number| {
+        if number <= RARE {
+            "http://rare/"
+        } else {
+            "http://h/"
+        }
+    };
+    let owed = (1..=5_100).map(|number| owed_to(receiver(number), number, now()));
+    owe(database, owed.collect()).await;
+    for change in [
+        "UPDATE callbacks SET state = 2, due_at = NULL",
+        "UPDATE callbacks SET state = 4, app_id = 'ffffffffffffffffffffffffffffffff' WHERE host = 'rare:80'",
+    ] {
+        support::execute(database, change).await;
+    }
+    store
+}
+
+async fn a_search_looks_at_some_thousands_and_goes_on_from_there(database: Database) {
+    let store = many(&database).await;
+    let page = CallbackFilter {
+        limit: 2,
+        ..CallbackFilter::default()
+    };
+    for wanted in [
+        CallbackFilter {
+            host: Some("rare:80".into()),
+            ..page.clone()
+        },
+        CallbackFilter {
+            app: Some("f".repeat(32).parse().unwrap()),
+            ..page.clone()
+        },
+        CallbackFilter {
+            state: Some(CallbackState::Superseded),
+            ..page.clone()
+        },
+    ] {
+        let first = store.callbacks(wanted.clone()).await.unwrap();
+        assert!(first.callbacks.is_empty(), "{wanted:?}");
+        assert_eq!(first.searched_until, Some(key(101)), "{wanted:?}");
+        assert_eq!(first.next, first.searched_until);
+        let mut wanted = CallbackFilter {
+            before: first.next,
+            ..wanted
+        };
+        let full = store.callbacks(wanted.clone()).await.unwrap();
+        let keys: Vec<_> = full.callbacks.into_iter().map(|one| one.key).collect();
+        assert_eq!((keys, full.searched_until), (vec![key(3), key(2)], None));
+        wanted.before = full.next;
+        let last = store.callbacks(wanted).await.unwrap();
+        assert_eq!(last.callbacks.len(), 1);
+        assert_eq!((last.next, last.searched_until), (None, None));
+    }
+    // What asks for nothing in particular has its page.
+    let newest = store.callbacks(page.clone()).await.unwrap();
+    assert_eq!(
+        (newest.next, newest.searched_until),
+        (Some(key(5_099)), None)
+    );
+}
+
+async fn those_few_that_wait_are_found_at_once(database: Database) {
+    let store = many(&database).await;
+    let waits = "UPDATE callbacks SET state = 0, due_at = owed_at WHERE host = 'rare:80'";
+    support::execute(&database, waits).await;
+    let wanted = CallbackFilter {
+        state: Some(CallbackState::Waiting),
+        host: Some("rare:80".into()),
+        limit: 2,
+        ..CallbackFilter::default()
+    };
+    for host in [None, wanted.host.clone()] {
+        let wanted = CallbackFilter {
+            host,
+            ..wanted.clone()
+        };
+        let page = store.callbacks(wanted.clone()).await.unwrap();
+        assert_eq!(
+            (page.next.clone(), page.searched_until),
+            (Some(key(2)), None)
+        );
+        let before = CallbackFilter {
+            before: page.next,
+            ..wanted
+        };
+        let page = store.callbacks(before).await.unwrap();
+        assert_eq!((page.callbacks[0].key.clone(), page.next), (key(1), None));
+    }
+    // Where too many wait, the newest are looked at as in any other search.
+    let waits = "UPDATE callbacks SET state = 0, due_at = owed_at";
+    support::execute(&database, waits).await;
+    let of_all = CallbackFilter {
+        host: None,
+        ..wanted.clone()
+    };
+    let newest = store.callbacks(of_all).await.unwrap();
+    assert_eq!(
+        (newest.next, newest.searched_until),
+        (Some(key(5_099)), None)
+    );
+    let of_rare = store.callbacks(wanted).await.unwrap();
+    assert_eq!((of_rare.callbacks.len(), of_rare.searched_until), (2, None));
 }
 
 async fn the_backlog_is_what_has_not_been_delivered(database: Database) {

@@ -226,7 +226,11 @@ async fn events_are_listed_and_sent_again(database: Database) {
     owe(&database, vec![owed_to(URL, 1, now())]).await;
     let listed = async |filter: CallbackFilter| {
         let found = store.callbacks(filter).await.unwrap();
-        found.into_iter().map(|one| one.key).collect::<Vec<_>>()
+        found
+            .callbacks
+            .into_iter()
+            .map(|one| one.key)
+            .collect::<Vec<_>>()
     };
     let all = CallbackFilter {
         host: Some("a:80".to_owned()),

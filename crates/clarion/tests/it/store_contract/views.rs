@@ -477,6 +477,10 @@ async fn closed_days_are_told_by_account(database: Database) {
     let day = |day: &str| day.parse().unwrap();
     let billed = store.billed_accounts(day("2026-11-14"), day("2026-11-15"));
     let billed = billed.await.unwrap();
+    for one in &billed {
+        let account = store.account(&one.account).await.unwrap().unwrap();
+        assert_eq!(one.name.as_deref(), Some(&*account.name));
+    }
     let told: Vec<_> = billed
         .iter()
         .map(|one| {
