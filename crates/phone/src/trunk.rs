@@ -20,7 +20,6 @@ pub use config::{Identity, NumberForm, SipTrunkConfig};
 pub use failover::HostFailover;
 pub use health::Health;
 use health::{HealthSource, KnownHealth};
-pub(crate) use redirect::split_target;
 pub use redirect::{NumberCheck, RedirectGuard, RedirectHosts};
 
 #[derive(Debug)]
