@@ -1,6 +1,7 @@
 //! When the worker looks for what is due. Once everything that is due has been started, or has no place, it does not look until the next is due, unless
 //! somebody owes something: what its own process owes, it is told, and then it need not look either. What has no place waits until a delivery of
-//! its account ends: however much an account owes to receivers that do not answer, it makes nobody look.
+//! its account ends: however much an account owes to receivers that do not answer, it makes nobody look. A look may have several parts: what is
+//! told between two of them may be due where it has looked already, so no quiet time follows such a look.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -19,6 +20,8 @@ pub struct QuietTime {
     known: HashSet<OwedReceiver>,
     /// Accounts with something due for which there was no place.
     passed_over: HashSet<AccountSid>,
+    /// Something may be due that the look under way has passed by.
+    is_disturbed: bool,
 }
 
 /// What the worker does next.
@@ -32,14 +35,20 @@ pub enum NextLook {
 }
 
 impl QuietTime {
-    /// Everything that is due has been started; the next is due then.
+    /// Everything that is due has been started, as far as was seen; the next is due then.
     pub fn begin(&mut self, until: Instant) {
-        self.until = Some(until);
+        self.until = Some(until).filter(|_| !self.is_disturbed);
     }
 
     /// All will be looked at, from the beginning.
     pub fn begin_look(&mut self) {
         self.passed_over.clear();
+        self.is_disturbed = false;
+    }
+
+    /// Something was told since the look began: the next look comes soon.
+    pub fn is_disturbed(&self) -> bool {
+        self.is_disturbed
     }
 
     /// These have something due for which there is no place.
@@ -56,6 +65,12 @@ impl QuietTime {
 
     /// Anything may be due.
     pub fn end(&mut self) {
+        self.is_over();
+        self.is_disturbed = true;
+    }
+
+    /// Its time has passed.
+    pub fn is_over(&mut self) {
         self.until = None;
         self.known.clear();
     }
@@ -78,7 +93,7 @@ impl QuietTime {
     /// What is told does not put off what is due: it looks as soon as the quiet time is over, however much it knows.
     pub fn next(&mut self, now: Instant) -> NextLook {
         let Some(until) = self.until.filter(|until| now < *until) else {
-            self.end();
+            self.is_over();
             return NextLook::Look;
         };
         let left = until - now;
@@ -93,7 +108,7 @@ impl QuietTime {
         });
         let known = known.collect();
         // Until they have been claimed.
-        self.end();
+        self.is_over();
         NextLook::Known(known, left)
     }
 }
@@ -161,6 +176,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_told_between_two_parts_of_a_look_is_not_slept_over() {
+        let tellings: [fn(&mut QuietTime); 3] = [
+            |quiet| quiet.hear(only(&["b"])),
+            |quiet| quiet.is_free(&owed("a").account),
+            QuietTime::end,
+        ];
+        for tell in tellings {
+            let (mut quiet, now) = (QuietTime::default(), Instant::now());
+            quiet.begin_look();
+            quiet.pass_over([owed("a").account]);
+            tell(&mut quiet);
+            assert_eq!(quiet.next(now), NextLook::Look, "the next part");
+            quiet.begin(now + SECOND);
+            assert!(quiet.is_disturbed());
+            assert_eq!(quiet.next(now), NextLook::Look, "from the beginning");
+            quiet.begin_look();
+            assert_eq!(quiet.next(now), NextLook::Look, "the next part");
+            quiet.is_over();
+            quiet.begin(now + SECOND);
+            let rest = NextLook::Rest(SECOND);
+            assert_eq!(quiet.next(now), rest, "nobody has said anything");
+        }
+    }
+
+    #[test]
     fn what_is_told_does_not_put_off_what_is_due() {
         let (mut quiet, now) = (QuietTime::default(), Instant::now());
         quiet.begin(now + SECOND);
@@ -176,6 +216,7 @@ mod tests {
             NewlyOwed::Anything,
             NewlyOwed::Only((0..=MOST).map(|n| owed(&n.to_string())).collect()),
         ] {
+            quiet.begin_look();
             quiet.begin(now + SECOND);
             quiet.hear(only(&["a"]));
             quiet.hear(newly);

@@ -153,7 +153,7 @@ impl Worker {
                 _ = stopped.changed() => {}
                 newly = owed.heard() => self.quiet.hear(newly),
                 Some(finished) = self.deliveries.join_next_with_id() => self.end(finished),
-                () = sleep(pause) => self.quiet.end(),
+                () = sleep(pause) => self.quiet.is_over(),
             }
         }
         self.wind_down().await;
@@ -230,7 +230,15 @@ impl Worker {
         if self.sees_all {
             self.rest(taken.passed_over, next_due);
         }
-        Ok(Step::Idle(next_due))
+        Ok(self.idle(next_due))
+    }
+
+    /// A look is over, and nothing more can be started.
+    fn idle(&self, next_due: Option<SignedDuration>) -> Step {
+        if self.quiet.is_disturbed() {
+            return Step::Idle(Some(LOOK_PAUSE));
+        }
+        Step::Idle(next_due)
     }
 
     /// A part of a look has found that something will be due after this time. Returns how long it takes by all of its parts.
@@ -317,7 +325,7 @@ impl Worker {
         Ok(match claimed? {
             None => Step::Idle(Some(SignedDuration::ZERO)),
             Some(_) if started > 0 => Step::Started(started),
-            Some(_) if self.look_after.is_empty() => Step::Idle(next_due),
+            Some(_) if self.look_after.is_empty() => self.idle(next_due),
             Some(_) => Step::Idle(Some(LOOK_PAUSE)),
         })
     }
