@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use phone::media::inbound::{Inbound, InboundEvent, InboundParameters};
 use phone::media::latch::Believed;
 use phone::media::rtp::{self, Packet};
-use phone::media::srtp::{MasterKey, Suite};
+use phone::sdp::{MasterKey, Suite};
 use phone::media::stats::MediaStats;
 use phone::media::{dtmf, rtcp};
 

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use g711::Codec;
 use libfuzzer_sys::fuzz_target;
-use phone::media::srtp::{MasterKey, Suite};
+use phone::sdp::{MasterKey, Suite};
 use phone::sdp::{LocalMedia, answer, read_answer};
 
 static PLAIN: LazyLock<LocalMedia> = LazyLock::new(|| LocalMedia {

@@ -6,7 +6,6 @@
 //! time is the first figure: on shared cores it scatters less than any time on the clock. This module builds nothing: `scripts/bench-compare` does.
 
 mod measure;
-pub mod ratio;
 mod table;
 mod version;
 mod workload;
@@ -18,7 +17,6 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use self::measure::Measurement;
-use self::ratio::FigurePair;
 use self::table::{ComparedRow, table};
 use self::version::BuiltVersion;
 use self::workload::{Subject, Workload};
@@ -27,6 +25,7 @@ use crate::calls::engine::raise_file_limit;
 use crate::machine::Machine;
 use crate::options::{DatabaseOptions, PlaceOptions};
 use crate::others::{InterferenceShare, Ours};
+use crate::ratio::FigurePair;
 
 /// So many measurements of a subject may fail and are done again.
 const SPARE_MEASUREMENTS: usize = 2;

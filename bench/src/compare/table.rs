@@ -7,11 +7,11 @@ use clarion::clock::Clock;
 use jiff::tz::TimeZone;
 
 use super::CompareOptions;
-use super::ratio::{Comparison, FigurePair, SpeedVerdict};
 use super::version::BuiltVersion;
 use super::workload::{Figure, Subject};
 use crate::accepts::figures::median;
 use crate::machine::Machine;
+use crate::ratio::{Comparison, FigurePair, SpeedVerdict};
 
 /// What all rounds of one subject have shown.
 #[derive(Debug)]

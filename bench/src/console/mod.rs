@@ -1,6 +1,5 @@
 //! What the console costs: each of its pages with a long past behind it, and the processor of a job while operators look on.
 
-pub mod browser;
 mod filling;
 mod pages;
 mod table;
@@ -11,7 +10,6 @@ use clap::Args;
 use clarion::clock::Clock;
 use jiff::tz::TimeZone;
 
-use self::browser::{ConsoleBrowser, OPEN_CONSOLE};
 use self::pages::PageTimes;
 use self::table::{ConsoleReport, WatchedJobs};
 use crate::accepts::customer::BenchCustomer;
@@ -19,10 +17,11 @@ use crate::accepts::history;
 use crate::accepts::site::Site;
 use crate::at_once;
 use crate::calls::engine::raise_file_limit;
-use crate::compare::ratio::FigurePair;
+use crate::console_browser::{ConsoleBrowser, OPEN_CONSOLE};
 use crate::job::{self, JobLoad};
 use crate::machine::Machine;
 use crate::options::{DatabaseKind, DatabaseOptions, PlaceOptions};
+use crate::ratio::FigurePair;
 use crate::server::{self, BenchServer, WAITING_TRUNK};
 
 #[derive(Debug, Args)]

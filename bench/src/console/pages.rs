@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use anyhow::{Context, ensure};
 use jiff::SignedDuration;
 
-use super::browser::ConsoleBrowser;
 use crate::accepts::customer::BenchCustomer;
 use crate::accepts::history::PastCall;
+use crate::console_browser::ConsoleBrowser;
 use crate::latency::{Latencies, Spread};
 
 /// What the list of callbacks says to an address that it cannot read.

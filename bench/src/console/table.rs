@@ -7,8 +7,8 @@ use jiff::civil::Date;
 
 use super::pages::PageTimes;
 use crate::accepts::figures::median;
-use crate::compare::ratio::{Comparison, FigurePair};
 use crate::machine::Machine;
+use crate::ratio::{Comparison, FigurePair};
 
 /// No page takes longer.
 const BAR: Duration = Duration::from_millis(200);

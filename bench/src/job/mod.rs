@@ -29,7 +29,7 @@ use self::telephone::BenchTelephone;
 use crate::accepts::customer::BenchCustomer;
 use crate::accepts::site::Site;
 use crate::calls::engine::raise_file_limit;
-use crate::console::browser::{ConsoleWatchers, OPEN_CONSOLE};
+use crate::console_browser::{ConsoleWatchers, OPEN_CONSOLE};
 use crate::database_work::DatabaseMeter;
 use crate::machine::Machine;
 use crate::options::{DatabaseOptions, PlaceOptions};

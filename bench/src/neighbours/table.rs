@@ -8,10 +8,10 @@ use jiff::tz::TimeZone;
 
 use super::NeighboursOptions;
 use crate::accepts::figures::{median, millis};
-use crate::compare::ratio::{Comparison, FigurePair};
 use crate::job::ledger::Job;
 use crate::latency::{Latencies, Spread};
 use crate::machine::Machine;
+use crate::ratio::{Comparison, FigurePair};
 
 /// With noise at most so many times what it is beside the other program.
 const BAR: f64 = 1.5;

@@ -1,16 +1,27 @@
 //! Room on the disks of the database and of the audio files. Files are refused first, then calls, long before the end of a call could not be written: below the floor, what is
 //! left is for calls that were accepted.
+//!
+//! A file system may hang, and whoever asks it then hangs, too. So each disk is looked at by one thread beside the others, at most once at a time; who
+//! asks waits for it a moment only.
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 
 use crate::config::Config;
 use crate::domain::status_code::{Refusal, StatusCode};
 
 /// A look is good for this long: what calls write in that time is far less than the floor.
 const REMEMBERED: Duration = Duration::from_millis(100);
+/// A look takes microseconds. Nobody waits for one for longer than this.
+const ANSWER_TIME: Duration = Duration::from_millis(500);
+/// While a disk does not answer, what was last known counts for this long. Then it counts as full.
+const HANGS_AFTER: Duration = Duration::from_secs(10);
 /// Files are refused while less than so many floors are free.
 pub const FLOORS_FOR_FILES: u64 = 2;
 
@@ -27,7 +38,7 @@ pub enum RoomFor {
 }
 
 /// Free bytes, or why that is not known.
-type Look = Box<dyn Fn() -> std::io::Result<u64> + Send + Sync>;
+type Look = Arc<dyn Fn() -> std::io::Result<u64> + Send + Sync>;
 
 #[derive(Debug)]
 pub struct DiskRoom {
@@ -56,13 +67,23 @@ impl DiskRoom {
         }
     }
 
+    /// Of one disk of which so much is free, and 100 bytes must be.
+    #[cfg(test)]
+    pub fn that_has(look: impl Fn() -> std::io::Result<u64> + Send + Sync + 'static) -> Self {
+        Self {
+            floor: 100,
+            calls: None,
+            files: WatchedDisk::looking("a disk", look),
+        }
+    }
+
     /// How much is kept for the calls that have begun, for when others have filled the disk.
     pub fn reserve(&self) -> u64 {
         (self.floor / 2).min(LARGEST_RESERVE)
     }
 
-    /// Refuses what there is no room for. A disk that does not tell is no reason to refuse anything.
-    pub fn check(&self, what: RoomFor) -> Result<(), Refusal> {
+    /// Refuses what there is no room for. A disk that does not tell is no reason to refuse anything, one that hangs is.
+    pub async fn check(&self, what: RoomFor) -> Result<(), Refusal> {
         let (disk, wanted) = match what {
             RoomFor::Calls => (self.calls.as_ref(), self.floor),
             RoomFor::Files => (
@@ -70,28 +91,34 @@ impl DiskRoom {
                 self.floor.saturating_mul(FLOORS_FOR_FILES),
             ),
         };
-        let has_room = |disk: &WatchedDisk| disk.has(wanted, Instant::now());
-        if wanted == 0 || disk.is_none_or(has_room) {
-            return Ok(());
+        match disk {
+            Some(disk) if wanted > 0 && !disk.has(wanted).await => Err(StatusCode::NoRoom.into()),
+            _ => Ok(()),
         }
-        Err(StatusCode::NoRoom.into())
     }
 
-    /// How much is free on each disk, and how much must be. It looks now, and may wait for the disks.
-    pub fn free(&self) -> Vec<FreeDisk> {
-        let disks = self.calls.iter().chain([&self.files]);
-        let free = disks.map(|disk| FreeDisk {
-            name: disk.name,
-            bytes: (disk.look)().ok(),
-            floor: self.floor,
-        });
-        free.collect()
+    /// How much is free on each disk, and how much must be.
+    pub async fn free(&self) -> Vec<FreeDisk> {
+        let mut free = Vec::new();
+        for disk in self.disks() {
+            free.push(FreeDisk {
+                name: disk.name,
+                bytes: disk.free().await,
+                floor: self.floor,
+            });
+        }
+        free
     }
 
-    /// Why the server is not ready, in a sentence. It looks now, and may wait for the disks.
-    pub fn readiness(&self) -> Result<(), String> {
-        for disk in self.calls.iter().chain([&self.files]) {
-            let free = (disk.look)().map_err(|error| format!("{}: {error}", disk.name))?;
+    /// Why the server is not ready, in a sentence.
+    pub async fn readiness(&self) -> Result<(), String> {
+        for disk in self.disks() {
+            let Ok(seen) = disk.look().await else {
+                return Err(format!("{}: the disk does not answer", disk.name));
+            };
+            let free = seen
+                .free
+                .map_err(|error| format!("{}: {error}", disk.name))?;
             if free < self.floor {
                 return Err(format!(
                     "{} MB are free at {}, and min_free_mb is {}",
@@ -102,6 +129,10 @@ impl DiskRoom {
             }
         }
         Ok(())
+    }
+
+    fn disks(&self) -> impl Iterator<Item = &WatchedDisk> {
+        self.calls.iter().chain([&self.files])
     }
 }
 
@@ -115,18 +146,26 @@ pub struct FreeDisk {
     pub floor: u64,
 }
 
-/// A disk that is looked at now and then.
-struct WatchedDisk {
+/// A disk that is looked at when somebody wants to know.
+pub struct WatchedDisk {
     name: &'static str,
     look: Look,
-    last: Mutex<Option<Seen>>,
+    /// What was seen last.
+    seen: Arc<watch::Sender<Option<Seen>>>,
+    /// When the look under way began.
+    looking: Arc<Mutex<Option<Instant>>>,
+    is_low: AtomicBool,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Seen {
     at: Instant,
-    free: u64,
-    is_low: bool,
+    free: Result<u64, String>,
+}
+
+/// A look has not answered in time.
+struct Hanging {
+    began: Instant,
 }
 
 impl fmt::Debug for WatchedDisk {
@@ -138,30 +177,44 @@ impl fmt::Debug for WatchedDisk {
 }
 
 impl WatchedDisk {
-    fn of(name: &'static str, folder: PathBuf) -> Self {
-        Self::looking(name, Box::new(move || free_bytes(&folder)))
+    pub fn of(name: &'static str, folder: PathBuf) -> Self {
+        Self::looking(name, move || free_bytes(&folder))
     }
 
-    fn looking(name: &'static str, look: Look) -> Self {
+    fn looking(
+        name: &'static str,
+        look: impl Fn() -> std::io::Result<u64> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             name,
-            look,
-            last: Mutex::new(None),
+            look: Arc::new(look),
+            seen: Arc::new(watch::Sender::new(None)),
+            looking: Arc::default(),
+            is_low: AtomicBool::new(false),
         }
     }
 
-    fn has(&self, wanted: u64, now: Instant) -> bool {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(seen) = *last
-            && now.duration_since(seen.at) < REMEMBERED
-        {
-            return seen.free >= wanted;
-        }
-        let Ok(free) = (self.look)() else {
-            return true;
+    /// Free bytes, if the disk tells.
+    pub async fn free(&self) -> Option<u64> {
+        self.look().await.ok()?.free.ok()
+    }
+
+    async fn has(&self, wanted: u64) -> bool {
+        let free = match self.look().await {
+            Ok(seen) => seen.free.ok(),
+            Err(Hanging { began }) if began.elapsed() < HANGS_AFTER => {
+                let last = self.seen.borrow();
+                last.as_ref().and_then(|seen| seen.free.clone().ok())
+            }
+            Err(Hanging { .. }) => Some(0),
         };
-        let (is_low, was_low) = (free < wanted, last.is_some_and(|seen| seen.is_low));
-        // One line when it begins and one when it is over, however many are refused.
+        free.is_none_or(|free| self.is_enough(free, wanted))
+    }
+
+    /// One line of the log when it begins and one when it is over, however many are refused.
+    fn is_enough(&self, free: u64, wanted: u64) -> bool {
+        let is_low = free < wanted;
+        let was_low = self.is_low.swap(is_low, Ordering::Relaxed);
         if is_low && !was_low {
             tracing::error!(
                 disk = self.name,
@@ -172,33 +225,67 @@ impl WatchedDisk {
         } else if was_low && !is_low {
             tracing::info!(disk = self.name, free, "there is room on the disk again");
         }
-        *last = Some(Seen {
-            at: now,
-            free,
-            is_low,
-        });
         !is_low
+    }
+
+    /// What is seen now, or was a moment ago.
+    async fn look(&self) -> Result<Seen, Hanging> {
+        let known = self.seen.borrow().clone();
+        if let Some(seen) = known
+            && seen.at.elapsed() < REMEMBERED
+        {
+            return Ok(seen);
+        }
+        let mut seen = self.seen.subscribe();
+        let began = self.begin_look();
+        let newer = seen.wait_for(|seen| seen.as_ref().is_some_and(|seen| seen.at >= began));
+        // Nobody waits for a look that hangs already.
+        match timeout_at(began + ANSWER_TIME, newer).await {
+            Ok(Ok(seen)) => seen.clone().ok_or(Hanging { began }),
+            _ => Err(Hanging { began }),
+        }
+    }
+
+    /// Returns when the look began that is under way now.
+    fn begin_look(&self) -> Instant {
+        let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(began) = *looking {
+            return began;
+        }
+        let at = Instant::now();
+        *looking = Some(at);
+        let (look, seen, looking) = (
+            Arc::clone(&self.look),
+            Arc::clone(&self.seen),
+            Arc::clone(&self.looking),
+        );
+        tokio::task::spawn_blocking(move || {
+            let free = look().map_err(|error| error.to_string());
+            seen.send_replace(Some(Seen { at, free }));
+            *looking.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        });
+        at
     }
 }
 
-pub fn free_bytes(folder: &std::path::Path) -> std::io::Result<u64> {
+fn free_bytes(folder: &std::path::Path) -> std::io::Result<u64> {
     let found = rustix::fs::statvfs(folder)?;
     Ok(found.f_bavail * found.f_frsize)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::AtomicU64;
+    use std::sync::mpsc;
 
     use super::*;
 
     fn watched(look: impl Fn() -> std::io::Result<u64> + Send + Sync + 'static) -> WatchedDisk {
-        WatchedDisk::looking("a disk", Box::new(look))
+        WatchedDisk::looking("a disk", look)
     }
 
-    #[test]
-    fn files_are_refused_first_then_calls_and_both_come_back() {
+    #[tokio::test]
+    async fn files_are_refused_first_then_calls_and_both_come_back() {
         let free = Arc::new(AtomicU64::new(1000));
         let seen = || {
             let free = Arc::clone(&free);
@@ -217,35 +304,88 @@ mod tests {
                 calls: Some(seen()),
                 files: seen(),
             };
-            assert_eq!(room.check(RoomFor::Files).is_ok(), files, "{bytes}");
-            assert_eq!(room.check(RoomFor::Calls).is_ok(), calls, "{bytes}");
-            assert_eq!(room.readiness().is_ok(), calls, "{bytes}");
+            assert_eq!(room.check(RoomFor::Files).await.is_ok(), files, "{bytes}");
+            assert_eq!(room.check(RoomFor::Calls).await.is_ok(), calls, "{bytes}");
+            assert_eq!(room.readiness().await.is_ok(), calls, "{bytes}");
         }
         let full = DiskRoom {
             floor: 1,
             calls: Some(watched(|| Ok(0))),
             files: watched(|| Ok(9)),
         };
-        let refusal = full.check(RoomFor::Calls).unwrap_err();
+        let refusal = full.check(RoomFor::Calls).await.unwrap_err();
         assert_eq!(refusal.code.code(), "190014");
         // Files are on another disk.
-        assert!(full.check(RoomFor::Files).is_ok() && full.readiness().is_err());
+        assert!(full.check(RoomFor::Files).await.is_ok() && full.readiness().await.is_err());
     }
 
-    #[test]
-    fn it_is_looked_at_ten_times_a_second_at_most() {
+    #[tokio::test(start_paused = true)]
+    async fn it_is_looked_at_ten_times_a_second_at_most() {
         let looks = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&looks);
         let disk = watched(move || Ok(counted.fetch_add(1, Ordering::Relaxed)));
-        let now = Instant::now();
-        for millisecond in 0..1000 {
-            disk.has(1, now + Duration::from_millis(millisecond));
+        for _ in 0..1000 {
+            disk.has(1).await;
+            tokio::time::advance(Duration::from_millis(1)).await;
         }
         assert_eq!(looks.load(Ordering::Relaxed), 10);
     }
 
-    #[test]
-    fn a_floor_of_nothing_a_disk_that_does_not_tell_and_a_database_elsewhere_refuse_no_call() {
+    /// A disk with 500 bytes free. From the second look on, each takes until `Sender` is used or dropped.
+    fn hanging() -> (Arc<DiskRoom>, Arc<AtomicU64>, mpsc::Sender<()>) {
+        let (let_go, held) = mpsc::channel();
+        let (looks, held) = (Arc::new(AtomicU64::new(0)), Mutex::new(held));
+        let counted = Arc::clone(&looks);
+        let disk = watched(move || {
+            if counted.fetch_add(1, Ordering::SeqCst) > 0 {
+                let _ = held.lock().unwrap().recv();
+            }
+            Ok(500)
+        });
+        let room = DiskRoom {
+            floor: 100,
+            calls: Some(disk),
+            files: watched(|| Ok(500)),
+        };
+        (Arc::new(room), looks, let_go)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_disk_that_hangs_is_not_ready_and_what_was_known_counts_for_a_while() {
+        let (room, looks, let_go) = hanging();
+        assert_eq!(room.readiness().await, Ok(()));
+        tokio::time::advance(REMEMBERED).await;
+        let asking = |room: &Arc<DiskRoom>| {
+            let room = Arc::clone(room);
+            tokio::spawn(async move {
+                let hangs = room.readiness().await.unwrap_err();
+                assert_eq!(hangs, "a disk: the disk does not answer");
+            })
+        };
+        let asked: Vec<_> = (0..100).map(|_| asking(&room)).collect();
+        tokio::task::yield_now().await;
+        // The clock stands still while the thread hangs.
+        tokio::time::advance(ANSWER_TIME).await;
+        for one in asked {
+            one.await.unwrap();
+        }
+        let began = Instant::now();
+        assert!(room.check(RoomFor::Calls).await.is_ok());
+        tokio::time::advance(HANGS_AFTER).await;
+        assert!(room.check(RoomFor::Calls).await.is_err());
+        assert!(room.check(RoomFor::Files).await.is_ok(), "another disk");
+        assert_eq!(began.elapsed(), HANGS_AFTER, "nobody waits for it again");
+        assert_eq!(looks.load(Ordering::SeqCst), 2);
+        drop(let_go);
+        while !room.readiness().await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        assert!(room.check(RoomFor::Calls).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_floor_of_nothing_a_disk_that_does_not_tell_and_a_database_elsewhere_refuse_no_call()
+    {
         let mute = || watched(|| Err(std::io::Error::other("gone")));
         for (floor, calls) in [
             (0, Some(watched(|| Ok(0)))),
@@ -257,7 +397,7 @@ mod tests {
                 calls,
                 files: mute(),
             };
-            assert!(room.check(RoomFor::Calls).is_ok());
+            assert!(room.check(RoomFor::Calls).await.is_ok());
         }
     }
 
@@ -278,21 +418,16 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_one_line_of_the_log_and_a_free_one_another() {
-        let free = Arc::new(AtomicU64::new(0));
-        let seen = Arc::clone(&free);
-        let disk = watched(move || Ok(seen.load(Ordering::Relaxed)));
+        let disk = watched(|| Ok(0));
         let written = Written::default();
         let writer = written.clone();
         let log = tracing_subscriber::fmt()
             .with_writer(move || writer.clone())
             .finish();
-        let began = Instant::now();
         tracing::subscriber::with_default(log, || {
-            for (second, bytes) in [(0, 0), (100, 500), (200, 0)] {
-                free.store(bytes, Ordering::Relaxed);
-                for refused in 0..1000 {
-                    let passed = Duration::from_secs(second) + Duration::from_millis(refused * 90);
-                    disk.has(100, began + passed);
+            for free in [0, 500, 0] {
+                for _ in 0..1000 {
+                    assert_eq!(disk.is_enough(free, 100), free > 100);
                 }
             }
         });

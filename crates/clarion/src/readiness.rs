@@ -12,7 +12,7 @@ use tokio::sync::{Mutex, watch};
 
 use crate::claim_holds::{ClaimHolds, HoldKind};
 use crate::disk_room::DiskRoom;
-use crate::store::Store;
+use crate::store::WriteProbe;
 
 /// Whoever asks gets an answer within this time.
 const TIME_LIMIT: Duration = Duration::from_millis(800);
@@ -47,7 +47,7 @@ type Proof = watch::Receiver<Option<Result<(), String>>>;
 
 #[derive(Debug)]
 pub struct Readiness {
-    store: Arc<dyn Store>,
+    store: Arc<dyn WriteProbe>,
     supervisor: Supervisor,
     holds: ClaimHolds,
     disk: Arc<DiskRoom>,
@@ -57,7 +57,7 @@ pub struct Readiness {
 
 impl Readiness {
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn WriteProbe>,
         supervisor: Supervisor,
         holds: ClaimHolds,
         disk: Arc<DiskRoom>,
@@ -88,11 +88,7 @@ impl Readiness {
             return Err(NotReady::ClaimsHeld(kind, reason));
         }
         let proven = tokio::time::timeout(TIME_LIMIT, async {
-            // A file system may hang, too.
-            let disk = Arc::clone(&self.disk);
-            let checked = tokio::task::spawn_blocking(move || disk.readiness());
-            let checked = checked.await.unwrap_or_else(|error| Err(error.to_string()));
-            checked.map_err(NotReady::Disk)?;
+            self.disk.readiness().await.map_err(NotReady::Disk)?;
             self.prove_write().await.map_err(NotReady::NoWrite)
         });
         let in_time = proven.await;
@@ -130,5 +126,94 @@ impl Readiness {
         });
         *current = Some((Instant::now(), proof.clone()));
         proof
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+    use std::sync::mpsc;
+
+    use async_trait::async_trait;
+    use tokio::time::{Instant, advance};
+
+    use super::*;
+    use crate::store::StoreError;
+
+    /// What a load balancer waits for.
+    const IN_TIME: Duration = Duration::from_millis(999);
+
+    /// It takes writes, or never answers.
+    #[derive(Debug, Default)]
+    struct Probed {
+        hangs: bool,
+        times: AtomicU32,
+    }
+
+    #[async_trait]
+    impl WriteProbe for Probed {
+        async fn ready(&self) -> Result<(), StoreError> {
+            self.times.fetch_add(1, Ordering::Relaxed);
+            if self.hangs {
+                std::future::pending().await
+            }
+            Ok(())
+        }
+    }
+
+    fn readiness(store: &Arc<Probed>, disk: DiskRoom) -> Arc<Readiness> {
+        let (store, supervisor) = (Arc::clone(store), Supervisor::new());
+        let holds = ClaimHolds::default();
+        let disk = Arc::new(disk);
+        Arc::new(Readiness::new(store, supervisor, holds, disk))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_never_answers_is_not_ready_within_a_second_and_asked_once() {
+        let store = Arc::new(Probed {
+            hangs: true,
+            ..Probed::default()
+        });
+        let readiness = readiness(&store, DiskRoom::that_has(|| Ok(500)));
+        for _ in 0..3 {
+            let asked = Instant::now();
+            let answers = tokio::join!(readiness.check(), readiness.check());
+            for answer in [answers.0, answers.1] {
+                assert!(matches!(answer, Err(NotReady::NoWrite(_))), "{answer:?}");
+            }
+            assert!(asked.elapsed() <= IN_TIME, "{:?}", asked.elapsed());
+        }
+        assert_eq!(store.times.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_disk_that_never_answers_is_not_ready_within_a_second() {
+        let (let_go, hangs) = mpsc::channel::<()>();
+        let hangs = std::sync::Mutex::new(hangs);
+        let disk = DiskRoom::that_has(move || {
+            let _ = hangs.lock().unwrap().recv();
+            Ok(500)
+        });
+        let readiness = readiness(&Arc::default(), disk);
+        for _ in 0..2 {
+            let asked = Arc::clone(&readiness);
+            let answer = tokio::spawn(async move { asked.check().await });
+            tokio::task::yield_now().await;
+            // The clock stands still while the thread hangs.
+            advance(IN_TIME).await;
+            let answer = answer.await.unwrap();
+            assert!(matches!(answer, Err(NotReady::Disk(_))), "{answer:?}");
+        }
+        drop(let_go);
+        while readiness.check().await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_not_ready() {
+        let readiness = readiness(&Arc::default(), DiskRoom::that_has(|| Ok(0)));
+        let answer = readiness.check().await;
+        assert!(matches!(answer, Err(NotReady::Disk(_))), "{answer:?}");
     }
 }

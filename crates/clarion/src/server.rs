@@ -21,7 +21,7 @@ use crate::claim_holds::ClaimHolds;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::console::{self, Console};
-use crate::disk_room::DiskRoom;
+use crate::disk_room::{DiskRoom, WatchedDisk};
 use crate::dispatch::trunk_pool::{PooledTrunk, TrunkPool};
 use crate::dispatch::{AnswerNotes, Dispatch, DispatchNeeds, RenderedPrompts};
 use crate::domain::audit::Actor;
@@ -99,7 +99,7 @@ impl Server {
         };
         let dispatch = Dispatch::start(&config, needs, &supervisor).await?;
         let readiness = Arc::new(Readiness::new(
-            Arc::clone(&store),
+            Arc::<dyn Store>::clone(&store),
             supervisor.clone(),
             holds,
             Arc::clone(&disk),
@@ -323,7 +323,9 @@ fn start_background(
     barred: Arc<BarredNumbers>,
     supervisor: &Supervisor,
 ) -> Vec<TaskGuard> {
-    let (metrics, folder) = (api.metrics.clone(), api.config.data_dir.clone());
+    let metrics = api.metrics.clone();
+    let disk = WatchedDisk::of("data_dir", api.config.data_dir.clone());
+    let disk = Arc::new(disk);
     let (files, clock) = (api.audio_files.clone(), api.clock.clone());
     let (store, swept) = (Arc::clone(&api.store), Arc::clone(&api.store));
     let (incidents, incident_clock) = (Arc::clone(&api.store), api.clock.clone());
@@ -333,7 +335,7 @@ fn start_background(
             telemetry::keep_up(metrics.clone(), watch)
         }),
         supervisor.restart("disk-gauge", None, move |watch| {
-            telemetry::watch_disk(folder.clone(), watch)
+            telemetry::watch_disk(Arc::clone(&disk), watch)
         }),
         supervisor.restart("audio-sweep", None, move |watch| {
             sweep_audio_files(files.clone(), Arc::clone(&swept), clock.clone(), watch)

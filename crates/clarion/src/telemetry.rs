@@ -1,8 +1,7 @@
 //! Logs and metrics. Logs carry masked numbers and no secrets; metrics are read at `/metrics`.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
@@ -12,7 +11,7 @@ use supervisor::Watch;
 use tracing_subscriber::fmt;
 
 use crate::config::{LogConfig, LogFormat};
-use crate::disk_room;
+use crate::disk_room::WatchedDisk;
 use crate::domain::callback::DeliveryResult;
 use crate::domain::intake::REFUSAL_CODES;
 use crate::domain::intake::incident::IncidentResult;
@@ -413,10 +412,10 @@ fn begin_at_zero() {
 }
 
 /// A full disk stops everything, so it is watched from inside as well.
-pub async fn watch_disk(folder: PathBuf, watch: Watch) {
+pub async fn watch_disk(disk: Arc<WatchedDisk>, watch: Watch) {
     loop {
         watch.beat();
-        if let Ok(free) = disk_room::free_bytes(&folder) {
+        if let Some(free) = disk.free().await {
             metrics::gauge!("clarion_data_free_bytes").set(free as f64);
         }
         tokio::time::sleep(DISK).await;

@@ -10,10 +10,11 @@ use ezk_sdp_types::{
 };
 use thiserror::Error;
 
-use crate::media::packet_time::PacketTime;
-use crate::media::srtp::{MasterKey, Suite};
 use g711::Codec;
+pub use packet_time::PacketTime;
 use parse::{Description, MediaLine, parse};
+pub(crate) use srtp_keys::{KEY_BYTES, SALT_BYTES};
+pub use srtp_keys::{MasterKey, Suite};
 use write::{StreamLines, session_lines, suite_name};
 
 /// Our payload type for telephone-event where we choose it.
@@ -263,7 +264,9 @@ fn usable_keys(audio: &MediaDescription, local: &LocalMedia) -> Option<(u32, Agr
     })
 }
 
+mod packet_time;
 mod parse;
+mod srtp_keys;
 #[cfg(test)]
 mod tests;
 mod write;

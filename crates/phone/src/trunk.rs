@@ -21,7 +21,6 @@ pub use failover::HostFailover;
 pub use health::Health;
 use health::{HealthSource, KnownHealth};
 pub(crate) use redirect::RedirectTarget;
-pub(crate) use redirect::split_target;
 pub use redirect::{NumberCheck, RedirectGuard, RedirectHosts};
 
 #[derive(Debug)]

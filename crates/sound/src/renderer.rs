@@ -330,8 +330,8 @@ impl Shared {
         give_way();
         watch.beat();
         while let Some(job) = self.queue.take() {
-            watch.beat();
             self.finish(job, 0);
+            watch.beat();
         }
         watch.release();
     }

@@ -11,12 +11,20 @@
 mod panics;
 
 use std::future::Future;
+#[cfg(debug_assertions)]
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+#[cfg(debug_assertions)]
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+#[cfg(debug_assertions)]
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+#[cfg(debug_assertions)]
+use tokio::sync::Notify;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 
@@ -126,7 +134,16 @@ impl Task {
 #[derive(Debug, Clone)]
 pub struct PanicPoint {
     #[cfg(debug_assertions)]
-    requested: Arc<(String, AtomicBool)>,
+    request: Arc<PanicRequest>,
+}
+
+#[cfg(debug_assertions)]
+#[derive(Debug)]
+struct PanicRequest {
+    name: String,
+    is_made: AtomicBool,
+    /// It need not wait for the next beat.
+    at_once: Notify,
 }
 
 impl PanicPoint {
@@ -138,17 +155,40 @@ impl PanicPoint {
     pub fn new(name: &str) -> Self {
         Self {
             #[cfg(debug_assertions)]
-            requested: Arc::new((name.to_owned(), AtomicBool::new(false))),
+            request: Arc::new(PanicRequest {
+                name: name.to_owned(),
+                is_made: AtomicBool::new(false),
+                at_once: Notify::new(),
+            }),
         }
     }
 
     pub fn reach(&self) {
         #[cfg(debug_assertions)]
         assert!(
-            !self.requested.1.swap(false, Ordering::Relaxed),
+            !self.request.is_made.swap(false, Ordering::Relaxed),
             "`{}` was asked to panic",
-            self.requested.0
+            self.request.name
         );
+    }
+
+    /// Runs a task, which a test may ask for a panic wherever it waits.
+    async fn around<R>(&self, run: impl Future<Output = R>) -> R {
+        #[cfg(debug_assertions)]
+        let mut run = pin!(run);
+        #[cfg(debug_assertions)]
+        let mut asked = pin!(async {
+            loop {
+                self.request.at_once.notified().await;
+                self.reach();
+            }
+        });
+        #[cfg(debug_assertions)]
+        let run = poll_fn(|context| {
+            let _: Poll<()> = asked.as_mut().poll(context);
+            run.as_mut().poll(context)
+        });
+        run.await
     }
 }
 
@@ -259,9 +299,12 @@ impl Supervisor {
             loop {
                 let began = Instant::now();
                 watched.set_up(true);
-                let run = AbortOnDrop(tokio::spawn(start(Watch {
+                let run = start(Watch {
                     task: Arc::clone(&watched),
-                })));
+                });
+                let running = Arc::clone(&watched);
+                let run = async move { running.panic_point.around(run).await };
+                let run = AbortOnDrop(tokio::spawn(run));
                 let ended = run.join().await;
                 if supervisor.is_expected(&watched) {
                     supervisor.forget(&watched);
@@ -294,9 +337,12 @@ impl Supervisor {
         let task = self.enter(name, patience);
         let (supervisor, watched) = (self.clone(), Arc::clone(&task));
         let watching = tokio::spawn(async move {
-            let run = AbortOnDrop(tokio::spawn(run(Watch {
+            let run = run(Watch {
                 task: Arc::clone(&watched),
-            })));
+            });
+            let running = Arc::clone(&watched);
+            let run = async move { running.panic_point.around(run).await };
+            let run = AbortOnDrop(tokio::spawn(run));
             let ended = run.join().await;
             supervisor.ended_for_good(&watched, &describe(ended));
         });
@@ -414,6 +460,17 @@ impl Supervisor {
     /// Makes a task panic at its next beat, or whoever comes next to a panic point of that name. False if there is none.
     #[cfg(debug_assertions)]
     pub fn request_panic(&self, name: &str) -> bool {
+        self.request(name, |_| {})
+    }
+
+    /// Makes a task panic where it waits at this moment; a thread, at its next beat. False if there is none.
+    #[cfg(debug_assertions)]
+    pub fn request_panic_at_once(&self, name: &str) -> bool {
+        self.request(name, |request| request.at_once.notify_one())
+    }
+
+    #[cfg(debug_assertions)]
+    fn request(&self, name: &str, hurry: impl Fn(&PanicRequest)) -> bool {
         let of_tasks = self
             .lock()
             .iter()
@@ -422,8 +479,9 @@ impl Supervisor {
         let others = lock(&self.shared.panic_points).clone();
         let mut found = false;
         for point in of_tasks.iter().chain(&others) {
-            if point.requested.0 == name {
-                point.requested.1.store(true, Ordering::Relaxed);
+            if point.request.name == name {
+                point.request.is_made.store(true, Ordering::Relaxed);
+                hurry(&point.request);
                 found = true;
             }
         }

@@ -40,6 +40,28 @@ async fn a_task_that_panics_is_down_for_a_pause_and_then_up_again() {
 }
 
 #[tokio::test]
+async fn a_task_that_waits_for_ever_can_be_made_to_panic_where_it_waits() {
+    let supervisor = Supervisor::new();
+    let starts = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&starts);
+    let _guard = supervisor.restart("sweep", None, move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        std::future::pending::<()>()
+    });
+    assert!(supervisor.request_panic_at_once("sweep"));
+    until("it is down", || supervisor.down() == ["sweep"]).await;
+    until("it is started again", || {
+        starts.load(Ordering::Relaxed) == 2
+    })
+    .await;
+    let _needed = supervisor.require("listener", None, |_| std::future::pending::<()>());
+    assert!(supervisor.request_panic_at_once("listener"));
+    let failure = supervisor.failed().await;
+    assert_eq!(failure.task, "listener");
+    assert!(failure.reason.contains("was asked to panic"), "{failure}");
+}
+
+#[tokio::test]
 async fn a_task_that_ends_unasked_is_started_again_and_one_that_is_asked_to_is_not() {
     let supervisor = Supervisor::new();
     let starts = Arc::new(AtomicU32::new(0));

@@ -5,8 +5,8 @@ use std::fmt;
 use super::super::figures::{median, millis};
 use super::plain::LogCare;
 use super::{CommitRound, Committer};
-use crate::compare::ratio::{Comparison, FigurePair};
 use crate::latency::Spread;
+use crate::ratio::{Comparison, FigurePair};
 
 /// How often as long as the plain loop's a server's p99.9 may be, and its longest commit.
 const P999_BAR: f64 = 3.0;

@@ -44,7 +44,7 @@ async fn add(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
         .application_named(api, &request.query_name("appid")?.unwrap_or_default())
         .await?;
     let name = file_name(request)?;
-    api.disk.check(RoomFor::Files)?;
+    api.disk.check(RoomFor::Files).await?;
     let owner = AudioOwner::Application(application.id.clone());
     let body = request.body().clone();
     let added = api

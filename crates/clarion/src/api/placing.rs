@@ -194,7 +194,7 @@ pub async fn make(
     wanted.speak_as(application);
     let notice = wanted.notice.as_ref().map(|wanted| &wanted.notice);
     let callees = placing.callees(account, &wanted.common.to, notice).await?;
-    placing.check_room()?;
+    placing.check_room().await?;
     let mut files = Vec::new();
     for named in &wanted.files {
         files.extend(placing.find_files(&application.id, named).await?);

@@ -290,7 +290,7 @@ impl Billing {
 
     /// Whether one more filtered file of an account may take room. They are made one after the other, so that none is left out of the count.
     async fn check_space(&self, of: &BillOf) -> anyhow::Result<()> {
-        self.disk.check(RoomFor::Files).map_err(NoSpace)?;
+        self.disk.check(RoomFor::Files).await.map_err(NoSpace)?;
         let Some(limit) = self.settings.filtered_bytes else {
             return Ok(());
         };

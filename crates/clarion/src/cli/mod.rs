@@ -35,6 +35,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -44,6 +45,9 @@ use crate::config::{self, Config};
 use crate::management::Management;
 use crate::private_files;
 use crate::telemetry;
+
+/// Threads that work at something when all is done may go on for so long.
+const LAST_WORK: Duration = Duration::from_secs(5);
 
 /// Voice-notification server: one HTTPS request, one telephone call, one report, one bill line
 ///
@@ -195,7 +199,14 @@ impl StoreCommand {
 }
 
 fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Runtime::new()?.block_on(work)
+    let runtime = tokio::runtime::Runtime::new()?;
+    let result = runtime.block_on(work);
+    match &result {
+        Ok(_) => runtime.shutdown_timeout(LAST_WORK),
+        // Why it failed is said at once. A disk that hangs would keep a thread for ever, and the process with it.
+        Err(_) => runtime.shutdown_background(),
+    }
+    result
 }
 
 fn with_store(config: Config, command: StoreCommand) -> anyhow::Result<ExitCode> {

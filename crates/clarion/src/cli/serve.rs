@@ -23,10 +23,10 @@ pub struct Serve {
     #[cfg(debug_assertions)]
     #[arg(long, hide = true, value_name = "SECONDS", default_value_t = 0)]
     clock_skew: i64,
-    /// For tests: a task that panics as soon as the server runs
+    /// For tests: tasks that panic as soon as the server runs
     #[cfg(debug_assertions)]
     #[arg(long, hide = true, value_name = "TASK")]
-    panic_task: Option<String>,
+    panic_task: Vec<String>,
 }
 
 impl Serve {
@@ -80,9 +80,9 @@ pub fn run(serve: &Serve, config: Config) -> anyhow::Result<()> {
             ));
         }
         #[cfg(debug_assertions)]
-        if let Some(task) = &serve.panic_task {
+        for task in &serve.panic_task {
             ensure!(
-                server.supervisor().request_panic(task),
+                server.supervisor().request_panic_at_once(task),
                 "there is no task {task}"
             );
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -174,4 +175,20 @@ async fn every_change_is_noted_in_words_that_are_a_command() {
     // `call place` is requested of a server, `migrate` makes the trail, and `voice install` fetches packages.
     assert_eq!(actions.len(), 36, "{actions:?}");
     desk.close().await;
+}
+
+#[test]
+fn a_failure_is_told_although_a_thread_hangs() {
+    let (let_go, hangs) = std::sync::mpsc::channel::<()>();
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let failed = super::block_on::<()>(async {
+            tokio::task::spawn_blocking(move || hangs.recv());
+            anyhow::bail!("the task `pacer` panicked")
+        });
+        tell.send(failed.unwrap_err().to_string())
+    });
+    let said = told.recv_timeout(Duration::from_secs(60));
+    assert_eq!(said.unwrap(), "the task `pacer` panicked");
+    drop(let_go);
 }

@@ -113,7 +113,7 @@ async fn part(console: &Console, visit: &Visit) -> Result<NowPart, Refused> {
     let (words, now) = (visit.language.words(), console.clock.now());
     let management = &console.management;
     let overview = management.overview().await?;
-    let node = management.node_use().unwrap_or_default();
+    let node = management.node_use().await.unwrap_or_default();
     let not_ready = management.not_ready().await;
     let age = |since: Option<Timestamp>| since.map(|since| now.duration_since(since));
     let note = |age: Option<SignedDuration>| match age {

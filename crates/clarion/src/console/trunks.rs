@@ -72,7 +72,7 @@ async fn page(
     refused: Option<RefusedTest>,
 ) -> Result<Response, Refused> {
     let words = visit.language.words();
-    let here = console.management.node_use().unwrap_or_default();
+    let here = console.management.node_use().await.unwrap_or_default();
     let trunks = console.management.trunks().await?;
     let card = |managed: &ManagedTrunk<'_>| {
         let name = managed.settings.name();

@@ -16,8 +16,8 @@ use phone::signalling::{
 };
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
 use phone::trunk::{Health, HostFailover, NumberCheck, SipTrunkConfig, Trunk};
-use supervisor::Supervisor;
-use tokio::sync::{mpsc, watch};
+use supervisor::{Supervisor, TaskGuard};
+use tokio::sync::{Mutex, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::end_reason::leaves_other_hosts;
@@ -34,8 +34,8 @@ struct SipLine {
     phone: Arc<Phone>,
     trunk: Arc<Trunk>,
     duty: watch::Sender<bool>,
-    /// The telephone behind a loopback trunk.
-    _telephone: Option<TestPhone>,
+    /// What records the calls of a loopback trunk, and the telephone behind it, which must outlive it.
+    _telephone: Option<(TaskGuard, TestPhone)>,
 }
 
 #[async_trait]
@@ -129,7 +129,7 @@ async fn start_line(
         Some(loopback) => Some(telephone(supervisor, loopback).await?),
         None => None,
     };
-    if let Some(telephone) = &telephone {
+    if let Some((_, telephone)) = &telephone {
         sip.host = telephone.contact().into();
     }
     if settings.shared_port {
@@ -187,7 +187,7 @@ fn redirect_check(
 async fn telephone(
     supervisor: &Supervisor,
     loopback: &LoopbackSettings,
-) -> anyhow::Result<TestPhone> {
+) -> anyhow::Result<(TaskGuard, TestPhone)> {
     let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let settings = TestPhoneConfig {
         sip: SignallingConfig::new(Transport::Udp, SocketAddr::new(here, 0)),
@@ -195,19 +195,24 @@ async fn telephone(
         codecs: Codec::ALL.to_vec(),
         credentials: None,
     };
-    let (telephone, mut heard) = TestPhone::start(supervisor, &settings, Script::of_number).await?;
+    let (telephone, heard) = TestPhone::start(supervisor, &settings, Script::of_number).await?;
     let folder = loopback.record.clone();
     if let Some(folder) = &folder {
         private_files::data_folder(folder).context("record")?;
     }
-    tokio::spawn(async move {
-        while let Some(call) = heard.recv().await {
-            if let Some(folder) = folder.as_ref().filter(|_| !call.packets.is_empty()) {
-                record(&call, folder);
+    let heard = Arc::new(Mutex::new(heard));
+    let recording = supervisor.restart("loopback-recorder", None, move |watch| {
+        let (heard, folder) = (Arc::clone(&heard), folder.clone());
+        async move {
+            while let Some(call) = heard.lock().await.recv().await {
+                if let Some(folder) = folder.as_ref().filter(|_| !call.packets.is_empty()) {
+                    record(&call, folder);
+                }
+                watch.beat();
             }
         }
     });
-    Ok(telephone)
+    Ok((recording, telephone))
 }
 
 fn record(call: &HeardCall, folder: &Path) {

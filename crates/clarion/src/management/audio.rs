@@ -189,8 +189,8 @@ impl Management {
         bytes: Bytes,
     ) -> Result<Vec<AddedFile>, crate::domain::status_code::Refusal> {
         match &self.server {
-            Some(server) => server.disk.check(RoomFor::Files)?,
-            None => DiskRoom::new(&self.config).check(RoomFor::Files)?,
+            Some(server) => server.disk.check(RoomFor::Files).await?,
+            None => DiskRoom::new(&self.config).check(RoomFor::Files).await?,
         }
         let (owner, now) = (owner.clone(), self.clock.now());
         let by = AddedBy::Operator;

@@ -40,7 +40,7 @@ impl Management {
             None => None,
         };
         let callees = placing.callees(&account, &to, notice.as_ref()).await?;
-        placing.check_room()?;
+        placing.check_room().await?;
         let files = placing.find_again(&before.app, "mediaName", &before.prompt.files);
         let prompt = Prompt {
             files: files.await?,

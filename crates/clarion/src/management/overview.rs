@@ -91,7 +91,7 @@ impl Management {
     }
 
     /// `None` beside a server: what it knows is in its memory.
-    pub fn node_use(&self) -> Option<NodeUse> {
+    pub async fn node_use(&self) -> Option<NodeUse> {
         let server = self.server.as_ref()?;
         let trunks = server.trunks.iter().map(|trunk| TrunkUse {
             name: trunk.name().to_owned(),
@@ -104,7 +104,7 @@ impl Management {
         Some(NodeUse {
             trunks: trunks.collect(),
             packets: server.pace.sent_and_missed(),
-            disks: server.disk.free(),
+            disks: server.disk.free().await,
         })
     }
 

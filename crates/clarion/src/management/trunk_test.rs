@@ -47,7 +47,7 @@ impl Management {
         }
         let placing = self.placing().await?;
         let callees = placing.callees(&account, &to, None).await?;
-        placing.check_room()?;
+        placing.check_room().await?;
         let now = self.clock.wall();
         let times = RequestTimes {
             now: &now,

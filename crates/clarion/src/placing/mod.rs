@@ -122,8 +122,8 @@ impl CallPlacing {
         &self.config
     }
 
-    pub fn check_room(&self) -> Result<(), Refusal> {
-        self.disk.check(RoomFor::Calls)
+    pub async fn check_room(&self) -> Result<(), Refusal> {
+        self.disk.check(RoomFor::Calls).await
     }
 
     pub fn new_sid(&self, now: &Zoned) -> CallSid {

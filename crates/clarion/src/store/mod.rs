@@ -82,6 +82,14 @@ pub use self::views::{
 };
 pub use crate::config::Database;
 
+/// What readiness asks of a store.
+#[async_trait]
+pub trait WriteProbe: Send + Sync + fmt::Debug {
+    /// Makes a small write durable, by the way that other writes go. Whoever asks sets the time limit, and may stop waiting at any moment. One
+    /// write is under way at a time, so a database that hangs is not asked again and again.
+    async fn ready(&self) -> Result<(), StoreError>;
+}
+
 #[async_trait]
 pub trait Store:
     AccountBook
@@ -97,10 +105,8 @@ pub trait Store:
     + OperatorViews
     + BillBook
     + DispatchStore
+    + WriteProbe
 {
-    /// Makes a small write durable, by the way that other writes go. For the readiness probe: whoever asks sets the time limit, and may
-    /// stop waiting at any moment. One write is under way at a time, so a database that hangs is not asked again and again.
-    async fn ready(&self) -> Result<(), StoreError>;
     /// From now on so many bytes of the disk are kept for calls that have begun.
     fn keep_reserve(&self, bytes: u64);
     /// From now on this node wakes others when it queues calls, and is woken by them: what is returned is notified then. Where one process

@@ -3,38 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::workspace::{packages, sources};
+
 /// For each module, the modules that it uses, each with a file that does.
 type Graph = BTreeMap<String, BTreeMap<String, String>>;
-
-fn source() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
-}
-
-/// All sources, as paths below `src`, with their text. Modules of tests are left out: what a test reaches for is no part of the design.
-pub fn sources() -> Vec<(PathBuf, String)> {
-    fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                collect(&path, found);
-            } else if path.extension().is_some_and(|ending| ending == "rs") {
-                found.push(path);
-            }
-        }
-    }
-    let (source, mut found) = (source(), Vec::new());
-    collect(&source, &mut found);
-    found.retain(|path| !path.ends_with("tests.rs"));
-    let read = |path: PathBuf| {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-        (
-            path.strip_prefix(&source).unwrap().to_owned(),
-            text.to_owned(),
-        )
-    };
-    found.into_iter().map(read).collect()
-}
 
 /// The module of the crate that a file belongs to.
 pub fn module_of(file: &Path) -> &str {
@@ -116,23 +88,37 @@ fn cycle(graph: &Graph) -> Option<String> {
 
 #[test]
 fn no_modules_use_each_other_in_a_circle() {
-    if let Some(cycle) = cycle(&graph(&sources())) {
-        panic!("modules use each other in a circle: {cycle}");
-    }
+    let cycles = packages().into_iter().filter_map(|package| {
+        let cycle = cycle(&graph(&package.sources))?;
+        Some(format!("{}: {cycle}", package.name))
+    });
+    let cycles: Vec<_> = cycles.collect();
+    let cycles = cycles.join("\n");
+    assert!(
+        cycles.is_empty(),
+        "modules use each other in a circle:\n{cycles}"
+    );
 }
 
 /// `super` at the top of a module is the crate itself, where the graph would not see what is used.
 #[test]
 fn other_modules_are_named_from_the_crate() {
-    for (file, text) in sources() {
-        let depth = file.components().count();
-        let is_root = depth == 1 || (depth == 2 && file.ends_with("mod.rs"));
-        let way_up = if is_root { "super::" } else { "super::super::" };
-        let leaves = depth <= 2
-            && text
-                .lines()
-                .any(|line| line.starts_with(&format!("use {way_up}")));
-        assert!(!leaves, "{}: write crate:: instead", file.display());
+    for package in packages() {
+        for (file, text) in package.sources {
+            let depth = file.components().count();
+            let is_root = depth == 1 || (depth == 2 && file.ends_with("mod.rs"));
+            let way_up = if is_root { "super::" } else { "super::super::" };
+            let leaves = |line: &str| {
+                let line = line.strip_prefix("pub ").unwrap_or(line);
+                line.starts_with(&format!("use {way_up}"))
+            };
+            assert!(
+                depth > 2 || !text.lines().any(leaves),
+                "{} of {}: write crate:: instead",
+                file.display(),
+                package.name
+            );
+        }
     }
 }
 

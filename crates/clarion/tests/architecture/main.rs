@@ -3,3 +3,4 @@
 mod imports;
 mod management;
 mod type_names;
+mod workspace;

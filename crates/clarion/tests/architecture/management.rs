@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::imports::{module_of, sources};
+use crate::imports::module_of;
+use crate::workspace::sources;
 
 /// What may stand above `management`.
 const ABOVE: [&str; 2] = ["cli", "console"];

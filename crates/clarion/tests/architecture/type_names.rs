@@ -1,36 +1,19 @@
 //! A public type name exists once in the workspace, so that whoever reads it knows what is meant. Types of tests do not count.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
+
+use crate::workspace::packages;
 
 /// Every source file of every crate, without its tests.
 fn sources() -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut folders = vec![root.join("bench/src")];
-    for entry in std::fs::read_dir(root.join("crates")).unwrap() {
-        folders.push(entry.unwrap().path().join("src"));
-    }
-    let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if !is_test(path.strip_prefix(&root).unwrap())
-                && path.extension().is_some_and(|ending| ending == "rs")
-            {
-                let name = path.strip_prefix(&root).unwrap().display().to_string();
-                found.push((name, std::fs::read_to_string(&path).unwrap()));
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
-/// A `tests.rs`, or a file in a folder `tests`.
-fn is_test(path: &Path) -> bool {
-    path.with_extension("").iter().any(|part| part == "tests")
+    let of_all = packages().into_iter().flat_map(|package| {
+        let name = package.name;
+        let named =
+            move |(file, text): (PathBuf, String)| (format!("{name}/src/{}", file.display()), text);
+        package.sources.into_iter().map(named)
+    });
+    of_all.collect()
 }
 
 /// The type that a line of source makes public, to whomever.

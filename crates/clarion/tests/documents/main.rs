@@ -5,6 +5,8 @@ mod api_examples;
 mod attacks;
 mod blocks;
 mod examples;
+mod tasks;
+mod toolchain;
 
 use std::fmt::Write;
 use std::ops::RangeInclusive;

@@ -325,7 +325,7 @@ async fn what_there_is_to_see_is_counted_once_for_all_who_look() {
         management.overview().await.unwrap().is_stopped
     })
     .await;
-    let here = management.node_use().unwrap();
+    let here = management.node_use().await.unwrap();
     assert_eq!(
         (
             here.trunks.len(),

@@ -10,9 +10,10 @@ use super::latch::{Believed, Latch};
 use super::receiver_stats::{ReceiverStats, samples};
 use super::rtcp::{self, ReportClock};
 use super::rtp::{self, Packet};
-use super::srtp::{MasterKey, Opener, Suite};
+use super::srtp::Opener;
 use super::stats::{MediaStats, PeerStats};
 use super::tone_listener::ToneListener;
+use crate::sdp::{MasterKey, Suite};
 use g711::Codec;
 
 /// Something for the owner of the call.

@@ -13,7 +13,6 @@ pub mod latch;
 mod paced_stream;
 pub mod pacer;
 mod packet_row;
-pub mod packet_time;
 mod port_deck;
 pub mod ports;
 pub mod receiver;

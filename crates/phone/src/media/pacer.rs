@@ -20,7 +20,7 @@ use supervisor::{Supervisor, Watch, panic_message};
 
 use super::batch::Batch;
 use super::paced_stream::{PACKET_ROOM, PacedStream, Turn};
-use super::packet_time::PacketTime;
+use crate::sdp::PacketTime;
 
 /// Ahead of nearly everything else, as far as a process may ask for.
 const NICE: i32 = -15;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use super::paced_stream::StreamControl;
 use super::receiver_stats;
 use super::rtcp::{OutgoingBlock, ReportClock, RtcpReport, SenderInfo};
-use super::srtp::{MasterKey, RtcpSealer};
+use super::srtp::RtcpSealer;
+use crate::sdp::MasterKey;
 
 /// The first report is early, so that even a short message has one, but after the first packets.
 const FIRST: Duration = Duration::from_millis(500);

@@ -20,10 +20,10 @@ use super::paced_stream::{NewPlayback, PacedStream, StreamControl, Target};
 use super::reporter::Reporter;
 use super::rtp::Numbers;
 use super::sockets::Sockets;
-use super::srtp::{MasterKey, RtpSealer, Suite};
+use super::srtp::RtpSealer;
 use super::stats::MediaStats;
 use super::stream::{PlaybackItem, Stream};
-use crate::sdp::{self, LocalMedia, RemoteMedia};
+use crate::sdp::{self, LocalMedia, MasterKey, RemoteMedia, Suite};
 
 /// What the owner of a session has to do something about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,18 +5,13 @@
 
 use aes::Aes128Enc;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use hmac::{Hmac, Mac};
-use rand::TryRng;
-use rand::rngs::SysRng;
 use sha1::Sha1;
 
 use super::rtp;
+use crate::sdp::{KEY_BYTES, MasterKey, SALT_BYTES, Suite};
 use window::Window;
 
-const KEY_BYTES: usize = 16;
-const SALT_BYTES: usize = 14;
 /// The longest that a sealed RTP packet grows.
 pub const RTP_GROWTH: usize = 10;
 /// A sealed RTCP packet grows by its index and its tag, which is 80 bits in both suites (RFC 4568 section 6.2.2).
@@ -29,53 +24,6 @@ const ENCRYPTED: u32 = 1 << 31;
 /// A peer has one source; a few more come with transfers. More than that is not remembered.
 const SOURCES: usize = 8;
 
-/// Named in `a=crypto`; the two differ in the length of the tag of RTP packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Suite {
-    AesCm128HmacSha1Tag80,
-    AesCm128HmacSha1Tag32,
-}
-
-impl Suite {
-    pub const ALL: [Suite; 2] = [Suite::AesCm128HmacSha1Tag80, Suite::AesCm128HmacSha1Tag32];
-
-    fn rtp_tag(self) -> usize {
-        match self {
-            Suite::AesCm128HmacSha1Tag80 => 10,
-            Suite::AesCm128HmacSha1Tag32 => 4,
-        }
-    }
-}
-
-/// Key and salt of one direction.
-#[derive(Clone, PartialEq, Eq)]
-pub struct MasterKey([u8; KEY_BYTES + SALT_BYTES]);
-
-impl MasterKey {
-    /// From the operating system; fails only where that has no randomness.
-    pub fn random() -> std::io::Result<Self> {
-        let mut bytes = [0; KEY_BYTES + SALT_BYTES];
-        SysRng
-            .try_fill_bytes(&mut bytes)
-            .map_err(std::io::Error::other)?;
-        Ok(Self(bytes))
-    }
-
-    pub fn from_base64(text: &str) -> Option<Self> {
-        Some(Self(BASE64.decode(text).ok()?.try_into().ok()?))
-    }
-
-    pub fn to_base64(&self) -> String {
-        BASE64.encode(self.0)
-    }
-}
-
-impl std::fmt::Debug for MasterKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("MasterKey(…)")
-    }
-}
-
 /// What the two directions and the two protocols have in common: keys derived from the master key.
 #[derive(Clone)]
 struct Transform {
@@ -87,7 +35,7 @@ struct Transform {
 impl Transform {
     /// Key derivation (RFC 3711 section 4.3) with a rate of zero: three labels from the first one on.
     fn derive(master: &MasterKey, first_label: u8) -> Self {
-        let (key, salt) = master.0.split_at(KEY_BYTES);
+        let (key, salt) = master.key_and_salt();
         let cipher = aes(key);
         let master_salt = number(salt);
         let derived = |label: u8, bytes: &mut [u8]| {

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::dtmf::{self, END_PACKETS, KeyTiming};
-use super::packet_time::PacketTime;
 use super::rtp::{HEADER_BYTES, Numbers};
+use crate::sdp::PacketTime;
 use g711::{Codec, EncodedAudio, FRAME_BYTES};
 
 pub const LARGEST_PACKET: usize = HEADER_BYTES + PacketTime::LONGEST.bytes();

@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use bytesstr::BytesStr;
 use ezk_sdp_types::SessionDescription;
 
-use super::SdpError;
-use crate::media::srtp::MasterKey;
+use super::{MasterKey, SdpError};
 
 /// More than any description of one call; what is longer is not looked at.
 pub const LONGEST: usize = 16 * 1024;

@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use ezk_sdp_types::{Direction, SrtpSuite};
 
-use super::LocalMedia;
-use crate::media::srtp::{MasterKey, Suite};
+use super::{LocalMedia, MasterKey, Suite};
 use g711::{Codec, FRAME_MILLIS};
 
 pub fn suite_name(suite: Suite) -> SrtpSuite {

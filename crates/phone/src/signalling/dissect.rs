@@ -8,10 +8,9 @@ use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 use super::head::MessageHead;
 use super::{
     DialogSnapshot, SessionTimer, Transport, challenge, first_hop, headers, incoming, info,
-    invite_outcome, masking, orphan,
+    invite_outcome, masking, orphan, split_target,
 };
 use crate::ending::Cause;
-use crate::trunk::split_target;
 
 /// Reads a message as if it came from the wire. False if the library refuses it.
 pub fn message(bytes: &[u8]) -> bool {

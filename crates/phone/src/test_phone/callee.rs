@@ -7,9 +7,9 @@ use super::{HeardCall, KeyForm, ReceivedPacket, Script, Then};
 use crate::media::dtmf::{self, KeyTiming};
 use crate::media::engine::{Encryption, HeardKeys, MediaEngine, MediaOptions};
 use crate::media::inbound::InboundEvent;
-use crate::media::packet_time::PacketTime;
 use crate::media::session::MediaSession;
 use crate::media::stream::PlaybackItem;
+use crate::sdp::PacketTime;
 use crate::signalling::{EstablishedLeg, IncomingCall, IncomingLeg, LegEvent, SessionChange};
 use g711::{Codec, EncodedAudio};
 

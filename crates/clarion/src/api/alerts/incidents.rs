@@ -125,7 +125,7 @@ async fn open(
     alert: &IncomingAlert,
     group: &AlertGroup,
 ) -> Result<Result<Incident, Refusal>, Refusal> {
-    if let Err(refusal) = api.disk.check(RoomFor::Calls) {
+    if let Err(refusal) = api.disk.check(RoomFor::Calls).await {
         return Ok(Err(refusal));
     }
     let now = api.clock.now();

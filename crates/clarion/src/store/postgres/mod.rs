@@ -21,7 +21,7 @@ use self::waking::NodeSignals;
 use super::binding::Bind;
 use super::migrations::{SchemaRight, WANTED};
 use super::statements::PROBE;
-use super::{DatabaseRoute, Inspection, Store, StoreError};
+use super::{DatabaseRoute, Inspection, Store, StoreError, WriteProbe};
 use crate::config::PostgresConfig;
 
 pub mod accept;
@@ -224,7 +224,7 @@ impl From<ConnectError> for StoreError {
 }
 
 #[async_trait]
-impl Store for PostgresStore {
+impl WriteProbe for PostgresStore {
     /// The write is a task of its own: whoever stops waiting costs no connection.
     async fn ready(&self) -> Result<(), StoreError> {
         let turn = Arc::clone(&self.probe).acquire_owned().await;
@@ -239,7 +239,10 @@ impl Store for PostgresStore {
         });
         probe.await.map_err(StoreError::failed)?
     }
+}
 
+#[async_trait]
+impl Store for PostgresStore {
     /// The disk is that of another machine.
     fn keep_reserve(&self, _bytes: u64) {}
 

@@ -20,7 +20,7 @@ use self::queue_clock::QueueClock;
 use self::writer::Writer;
 use super::migrations::{SchemaRight, WANTED};
 use super::statements::PROBE;
-use super::{Inspection, Store, StoreError};
+use super::{Inspection, Store, StoreError, WriteProbe};
 
 mod accounts;
 mod audio_files;
@@ -273,7 +273,7 @@ fn create_private(path: &Path) {
 }
 
 #[async_trait]
-impl Store for SqliteStore {
+impl WriteProbe for SqliteStore {
     async fn ready(&self) -> Result<(), StoreError> {
         // The turn goes along with the change: whoever asks again waits for this one, also when nobody waits for its answer any more.
         let turn = Arc::clone(&self.probe).acquire_owned().await;
@@ -287,7 +287,10 @@ impl Store for SqliteStore {
         })
         .await
     }
+}
 
+#[async_trait]
+impl Store for SqliteStore {
     fn keep_reserve(&self, bytes: u64) {
         self.backlog.reserve.keep(bytes);
     }

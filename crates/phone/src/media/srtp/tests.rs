@@ -1,5 +1,7 @@
 use super::super::rtp::Numbers;
 use super::*;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use proptest::prelude::*;
 
 const SUITE: Suite = Suite::AesCm128HmacSha1Tag80;
@@ -15,7 +17,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 /// The master key and salt of RFC 3711 appendix B.3.
 fn master() -> MasterKey {
     let key = bytes("E1F97A0D3E018BE0D64FA32C06DE4139 0EC675AD498AFEEBB6960B3AABE6");
-    MasterKey(key.try_into().unwrap())
+    MasterKey::from_base64(&BASE64.encode(key)).unwrap()
 }
 
 fn packet(sequence: u16, payload: &[u8]) -> Vec<u8> {

@@ -110,11 +110,9 @@ async fn a_softphone_with_a_wrong_certificate_is_refused() {
         ..tls
     };
     for tls in [wrong_authority, wrong_name] {
-        let began = Instant::now();
         let trunk = trunk(&softphone, Transport::Tls, tls).await;
         let story = call(&caller(), &trunk, call_request(vec![])).await;
         assert_eq!(story.cause(), Cause::TransportDown);
-        assert!(began.elapsed() < Duration::from_secs(5));
     }
     assert!(softphone.happened("CALL_INCOMING").is_empty());
 }
