@@ -261,8 +261,10 @@ impl WatchedDisk {
         );
         tokio::task::spawn_blocking(move || {
             let free = look().map_err(|error| error.to_string());
+            // Together: whoever has heard of this look must not take it for the next one.
+            let mut looking = looking.lock().unwrap_or_else(PoisonError::into_inner);
             seen.send_replace(Some(Seen { at, free }));
-            *looking.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *looking = None;
         });
         at
     }
