@@ -314,7 +314,7 @@ async fn what_needs_a_hand_is_said_first() {
             && page.contains("Trunk waiting carries no calls: drained.")
     })
     .await;
-    server.clock.shift(jiff::SignedDuration::from_mins(10));
+    server.clock.shift(SignedDuration::from_mins(10));
     eventually("the call has waited for long", async || {
         let page = viewer.get("/").await.body;
         page.contains("The oldest call has waited for 10 min.")
