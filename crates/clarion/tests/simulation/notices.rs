@@ -9,7 +9,7 @@ use clarion::domain::ended_call::EndedCall;
 use clarion::domain::notice::call_hours::CallHours;
 use clarion::domain::notice::ending::NoticeEnding;
 use clarion::domain::notice::keys::NoticeKeys;
-use clarion::domain::notice::plan::{NoticePlan, RedialReason};
+use clarion::domain::notice::plan::{NoticePlan, NumberTurn, RedialReason};
 use clarion::domain::notice::{Notice, Recipient, Sequel};
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
@@ -220,7 +220,8 @@ fn follow(
 }
 
 fn sequel(notice: &Notice, past: &[Attempt], now: Timestamp) -> Sequel {
-    let numbers: Vec<_> = notice.numbers.iter().collect();
+    let numbers = notice.numbers.iter();
+    let numbers: Vec<_> = numbers.map(|to| (to.clone(), NumberTurn::Open)).collect();
     let hours = CallHours {
         windows: &[],
         zone: &TimeZone::UTC,
