@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::customers::{AccountRules, CustomerLimits};
 use super::node::Node;
+use super::planted::{self, PlantedBug};
 use crate::barred_numbers::BarredNumbers;
 use crate::config::Config;
 use crate::domain::account::{AccountSid, AppId};
@@ -98,7 +99,9 @@ impl NoticePlanner {
         }
         // What cannot be said to one cannot be said to another.
         let unspeakable = ended.outcome == Outcome::PromptFailed;
-        let ending = ending.or(unspeakable.then_some(NoticeEnding::Exhausted));
+        let is_cut_short = ended.outcome == Outcome::Interrupted
+            && planted::is(PlantedBug::InterruptionEndsNotice);
+        let ending = ending.or((unspeakable || is_cut_short).then_some(NoticeEnding::Exhausted));
         let sequel = if let Some(ending) = ending {
             Sequel::Over(ending)
         } else {
