@@ -1,12 +1,14 @@
 //! What follows an attempt of a notice: the next one, or the end of the whole. The decision is the domain's (`Notice::sequel`); here it is given what has
-//! happened so far, and which numbers may be called now.
+//! happened so far, and which of its numbers may be called now.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::customers::{AccountRules, CustomerLimits};
 use super::node::Node;
+use super::planted::{self, PlantedBug};
 use crate::barred_numbers::BarredNumbers;
 use crate::config::Config;
 use crate::domain::account::{AccountSid, AppId};
@@ -19,6 +21,7 @@ use crate::domain::ended_call::{CalledOff, EndedCall, GoingOn, NextDial, NoticeO
 use crate::domain::notice::call_hours::CallHours;
 use crate::domain::notice::ending::{Confirmation, NoticeEnd, NoticeEnding};
 use crate::domain::notice::keys::CalleeChoice;
+use crate::domain::notice::plan::NumberTurn;
 use crate::domain::notice::{Notice, Recipient, Sequel};
 use crate::domain::numbering_plan::NumberingPlan;
 use crate::domain::outcome::Outcome;
@@ -96,15 +99,20 @@ impl NoticePlanner {
         }
         // What cannot be said to one cannot be said to another.
         let unspeakable = ended.outcome == Outcome::PromptFailed;
-        let ending = ending.or(unspeakable.then_some(NoticeEnding::Exhausted));
+        let is_cut_short = ended.outcome == Outcome::Interrupted
+            && planted::is(PlantedBug::InterruptionEndsNotice);
+        let ending = ending.or((unspeakable || is_cut_short).then_some(NoticeEnding::Exhausted));
         let sequel = if let Some(ending) = ending {
             Sequel::Over(ending)
         } else {
             let call = &claimed.call;
             let rules = self.customers.rules(&call.account, &call.app).await?;
-            let mut numbers = self.callable(notice, call, &rules, &past).await?;
-            // A number that was given up before anything was sent is left out.
-            numbers.retain(|to| was_dialled || to.number != call.number);
+            let mut numbers = self.turns(notice, call, &rules, &past).await?;
+            for (to, turn) in &mut numbers {
+                if !was_dialled && to.number == call.number {
+                    *turn = NumberTurn::Lost;
+                }
+            }
             self.sequel(notice, &numbers, &past, rules.hours.as_deref())
         };
         let over = |ending| {
@@ -154,17 +162,16 @@ impl NoticePlanner {
     fn sequel(
         &self,
         notice: &Notice,
-        numbers: &[Recipient],
+        numbers: &[(Recipient, NumberTurn)],
         past: &[Attempt],
         hours: Option<&CallWindow>,
     ) -> Sequel {
-        let numbers: Vec<_> = numbers.iter().collect();
         let windows = notice.hours(hours);
         let hours = CallHours {
             windows: &windows,
             zone: self.node.clock.zone(),
         };
-        notice.sequel(&numbers, past, hours, self.node.clock.now())
+        notice.sequel(numbers, past, hours, self.node.clock.now())
     }
 
     /// Whom a notice calls, with those of its lists as they are now.
@@ -180,31 +187,39 @@ impl NoticePlanner {
         Ok(notice.recipients(&lists, &self.numbers))
     }
 
-    /// Those of them who may be called now. Every number is checked again before each attempt: what was allowed when the request came may not be
-    /// any more.
-    async fn callable(
+    /// Whom a notice calls, and who of them may be called now. Every number is checked again before each attempt: what was allowed when the request came may
+    /// not be any more.
+    async fn turns(
         &self,
         notice: &Notice,
         call: &NewCall,
         rules: &AccountRules,
         past: &[Attempt],
-    ) -> Result<Vec<Recipient>, StoreError> {
-        let mut recipients = self.recipients(notice, &call.account).await?;
-        recipients.retain(|to| {
-            let is_carried = route::is_carried(&self.routes, to.ends());
-            let is_barred = self.barred.contains(to.number.digits());
-            let may_be_called = self
-                .forbidden(notice, &to.number, past.is_empty())
-                .is_none();
-            is_carried && !is_barred && may_be_called
-        });
-        if rules.has_do_not_call {
+    ) -> Result<Vec<(Recipient, NumberTurn)>, StoreError> {
+        let recipients = self.recipients(notice, &call.account).await?;
+        let unwanted = if rules.has_do_not_call {
             let digits: Vec<_> = recipients.iter().map(|to| to.number.digits()).collect();
             let unwanted = self.node.store.unwanted_numbers(&call.account, &digits);
-            let unwanted = unwanted.await?;
-            recipients.retain(|to| !unwanted.contains(to.number.digits()));
-        }
-        Ok(recipients)
+            unwanted.await?
+        } else {
+            HashSet::new()
+        };
+        let may_be_called = |to: &Recipient| {
+            let digits = to.number.digits();
+            let forbidden = self.forbidden(notice, &to.number, past.is_empty());
+            let is_carried = route::is_carried(&self.routes, to.ends());
+            let is_barred = self.barred.contains(digits) || unwanted.contains(digits);
+            is_carried && !is_barred && forbidden.is_none()
+        };
+        let turn = |to: Recipient| {
+            let turn = if may_be_called(&to) {
+                NumberTurn::Open
+            } else {
+                NumberTurn::Barred
+            };
+            (to, turn)
+        };
+        Ok(recipients.into_iter().map(turn).collect())
     }
 
     /// Why the platform does not call a number of a notice. An emergency number may be called where the operator permits it, but not again, nor instead of

@@ -10,6 +10,8 @@ pub enum PlantedBug {
     InviteBeforeCommit,
     /// A node that starts takes the whole trunk before it knows its part.
     ShareNotAwaited,
+    /// A notice whose attempt was interrupted is given up, whatever its plan says.
+    InterruptionEndsNotice,
 }
 
 thread_local! {

@@ -41,6 +41,19 @@ impl Stage {
         lines
     }
 
+    /// This number is not called from now on.
+    async fn bar(&self, number: &str) {
+        let (store, now) = (&self.server.store, self.server.clock.now());
+        let digits = format!("86{number}");
+        store.bar_number(&digits, true, now).await.unwrap();
+        // The list is read every second.
+        eventually("the number is barred", async || {
+            let fields = format!("\"to\":\"{number}\",\"mediaTxt\":\"x\"");
+            support::status_code(&self.server.call_json(&fields).await) == "108035"
+        })
+        .await;
+    }
+
     /// What waits for its turn need not wait any longer.
     async fn let_time_pass(&self, time: SignedDuration) {
         let millis = time.as_millis();
@@ -291,19 +304,7 @@ async fn a_number_that_was_barred_meanwhile_makes_way_for_the_next() {
         stage.attempts(&sid).await.len() == 1
     })
     .await;
-    let now = stage.server.clock.now();
-    stage
-        .server
-        .store
-        .bar_number("8613800000002", true, now)
-        .await
-        .unwrap();
-    // The list is read every second.
-    eventually("the number is barred", async || {
-        let fields = "\"to\":\"13800000002\",\"mediaTxt\":\"x\"";
-        support::status_code(&stage.server.call_json(fields).await) == "108035"
-    })
-    .await;
+    stage.bar("13800000002").await;
     stage.let_time_pass(SignedDuration::from_secs(3000)).await;
     let report = stage.report_of(&sid).await;
     assert_eq!(
@@ -318,6 +319,49 @@ async fn a_number_that_was_barred_meanwhile_makes_way_for_the_next() {
             ("8613800000005", Outcome::Talked, true),
         ]
     );
+}
+
+async fn is_barred_within_its_turn(database: &str) {
+    let stage = Stage::new(&format!("{database}{TIMES}")).await;
+    let fields = format!(
+        "{HELLO},\"redialTimes\":\"2\",\"redialInterval\":\"3000\",\"backupAfter\":\"2\",\"validTime\":\"86400\",\"backupTo\":\"13800010002;13800000005\""
+    );
+    let sid = stage.call("13800000002", &fields).await;
+    for tried in [1, 3] {
+        eventually("its next try waits", async || {
+            let is_queued = stage.record(&sid).await.state == CallState::Queued;
+            is_queued && stage.attempts(&sid).await.len() == tried
+        })
+        .await;
+        if tried == 3 {
+            stage.bar("13800010002").await;
+        }
+        stage.let_time_pass(SignedDuration::from_secs(3000)).await;
+    }
+    let report = stage.report_of(&sid).await;
+    assert_eq!(field(&report, "ended"), "talked");
+    let (first, second) = ("8613800000002", "8613800010002");
+    let busy = |to| (to, Outcome::Busy, false);
+    assert_eq!(
+        told(&stage.attempts(&sid).await),
+        [
+            busy(first),
+            busy(first),
+            busy(second),
+            ("8613800000005", Outcome::Talked, true),
+        ],
+        "the first has a try left, and it is not its turn"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_turn_of_a_number_that_is_barred_goes_to_the_one_after_it() {
+    is_barred_within_its_turn("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_turn_of_a_number_that_is_barred_goes_to_the_one_after_it_on_postgres() {
+    is_barred_within_its_turn(&on_postgres().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

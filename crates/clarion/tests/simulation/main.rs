@@ -20,6 +20,8 @@ mod node_store;
 mod notices;
 mod panics;
 mod plan;
+#[path = "../it/lives/plans.rs"]
+mod plans;
 mod support;
 mod weather;
 mod world;
@@ -148,4 +150,10 @@ fn an_invite_that_leaves_before_its_commit_is_found() {
 fn a_share_that_is_not_waited_for_is_found() {
     let found = first_found(PlantedBug::ShareNotAwaited);
     assert!(found.contains("channels"), "{found}");
+}
+
+#[test]
+fn a_notice_that_is_given_up_because_of_a_crash_is_found() {
+    let found = first_found(PlantedBug::InterruptionEndsNotice);
+    assert!(found.contains("ended as exhausted"), "{found}");
 }

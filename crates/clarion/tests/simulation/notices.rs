@@ -6,19 +6,18 @@ use std::collections::BTreeSet;
 use clarion::domain::attempt::{Attempt, AttemptNumber};
 use clarion::domain::call::CallSid;
 use clarion::domain::ended_call::EndedCall;
-use clarion::domain::notice::call_hours::CallHours;
 use clarion::domain::notice::ending::NoticeEnding;
 use clarion::domain::notice::keys::NoticeKeys;
 use clarion::domain::notice::plan::{NoticePlan, RedialReason};
-use clarion::domain::notice::{Notice, Recipient, Sequel};
+use clarion::domain::notice::{Notice, Recipient};
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
-use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use crate::chance::Chance;
 use crate::model::QueueModel;
 use crate::network::{Network, Pressed};
+use crate::plans::NoticeStory;
 
 /// How a call of a history goes on where nobody answers.
 #[derive(Debug, Clone)]
@@ -130,16 +129,22 @@ fn judge(
     for order in dialled.iter().filter(|order| !orders.contains(order)) {
         wrong.push(format!("{order} was dialled and has no line"));
     }
-    wrong.extend(follow(sid, notice, attempts, clocks_apart));
     let Some(over) = &end.notice else {
         wrong.push(format!("{sid} does not say how it ended"));
         return wrong;
     };
-    let is_at_its_end =
-        |attempts: &[Attempt]| matches!(sequel(notice, attempts, end.ended_at), Sequel::Over(_));
-    if over.ending == NoticeEnding::Exhausted && !is_at_its_end(attempts) {
-        wrong.push(format!("{sid} was given up although its plan goes on"));
-    }
+    let call = &model.calls[sid];
+    let story = NoticeStory {
+        notice: notice.clone(),
+        attempts: attempts.clone(),
+        ending: Some(over.ending),
+        ended_at: end.ended_at,
+        expires_at: call.expires_at(),
+        was_cancelled: call.was_cancelled,
+        clocks_apart,
+    };
+    let strayed = story.violations().into_iter();
+    wrong.extend(strayed.map(|problem| format!("{sid} {problem}")));
     let asks = (notice.keys.iter()).any(|keys| !keys.confirm.is_empty() || keys.stop.is_some());
     let talked = attempts.iter().filter(|one| one.answered_at.is_some());
     if talked.count() > 1 && !asks {
@@ -184,46 +189,4 @@ fn thanks(end: &EndedCall, attempts: &[Attempt], network: &Network) -> Vec<Strin
 fn order(sid: &CallSid, number: usize) -> String {
     let number = u16::try_from(number).ok().and_then(AttemptNumber::new);
     number.expect("not 0").order_id(sid)
-}
-
-/// Each attempt is the one that the plan names after those before it.
-fn follow(
-    sid: &CallSid,
-    notice: &Notice,
-    attempts: &[Attempt],
-    clocks_apart: SignedDuration,
-) -> Vec<String> {
-    let mut wrong = Vec::new();
-    for (place, attempt) in attempts.iter().enumerate() {
-        let before = &attempts[..place];
-        let now = before.last().map_or(attempt.ended_at, |last| last.ended_at);
-        match sequel(notice, before, now) {
-            Sequel::Over(ending) => wrong.push(format!("{sid} went on after {}", ending.as_str())),
-            Sequel::Dial { number, .. } if number.number != attempt.to => {
-                wrong.push(format!(
-                    "{sid}: attempt {} called another number",
-                    place + 1
-                ));
-            }
-            Sequel::Dial { not_before, .. } => {
-                let at = attempt.dialled_at.unwrap_or(attempt.ended_at);
-                if place > 0 && at + clocks_apart < not_before {
-                    wrong.push(format!(
-                        "{sid}: attempt {} came at {at}, not before {not_before}",
-                        place + 1
-                    ));
-                }
-            }
-        }
-    }
-    wrong
-}
-
-fn sequel(notice: &Notice, past: &[Attempt], now: Timestamp) -> Sequel {
-    let numbers: Vec<_> = notice.numbers.iter().collect();
-    let hours = CallHours {
-        windows: &[],
-        zone: &TimeZone::UTC,
-    };
-    notice.sequel(&numbers, past, hours, now)
 }

@@ -73,13 +73,14 @@ pub struct Strike {
 }
 
 /// What a process does, as it is noted.
-const DEEDS: [&str; 13] = [
+const DEEDS: [&str; 14] = [
     "claim",
     "dialling",
     "leave",
     "invite",
     "ringing",
     "answered",
+    "chosen",
     "end",
     "go-on",
     "requeue",

@@ -92,3 +92,42 @@ async fn a_message_is_played_again() {
     let again = again.call(short).await.stats.played;
     assert!(again > once, "{again:?}");
 }
+
+/// Its message begins a second after the answer.
+fn asked_after_an_opening() -> CallRequest {
+    CallRequest {
+        opening: vec![PlaybackItem::Silence { frames: 50 }],
+        ..asked()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_before_the_message_is_heard_and_chooses_nothing() {
+    let lab = Lab::new(&Codec::ALL, Script::press("1")).await;
+    let story = lab
+        .call(CallRequest {
+            plan: vec![PlaybackItem::Sound(sound(50))],
+            ..asked_after_an_opening()
+        })
+        .await;
+    let course = story.course();
+    assert_eq!(course.last().map(String::as_str), Some("1"), "{course:?}");
+    let played = story.stats.played;
+    assert!(
+        played >= Duration::from_secs(2),
+        "message and question: {played:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_count_from_the_first_sample_of_the_message_on() {
+    // From the opening until well into the message.
+    let lab = Lab::new(&Codec::ALL, Script::press(&"1".repeat(20))).await;
+    let story = lab.call(asked_after_an_opening()).await;
+    let course = story.course();
+    let chosen = course.iter().position(|event| event == "Confirmed('1')");
+    let chosen = chosen.unwrap_or_else(|| panic!("{course:?}"));
+    let before = course[..chosen].iter().filter(|event| *event == "1");
+    assert!(before.count() > 1, "the first do not count: {course:?}");
+    assert!(story.stats.played < Duration::from_secs(8));
+}

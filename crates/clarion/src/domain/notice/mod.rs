@@ -14,7 +14,10 @@ use self::call_hours::CallHours;
 use self::ending::{NoticeEnd, NoticeEnding};
 use self::keys::{CalleeChoice, NoticeKeys};
 use self::machine::MachineDetection;
-use self::plan::{AttemptVerdict, FollowUp, NextAttempt, NoticePlan, PastAttempt, RedialReason};
+use self::plan::{
+    AttemptVerdict, Candidate, FollowUp, NextAttempt, NoticePlan, NumberTurn, PastAttempt,
+    RedialReason,
+};
 use self::silence::NoticeSilence;
 use super::attempt::Attempt;
 use super::call_list::{CallList, ListName, ListedNumber};
@@ -161,10 +164,10 @@ impl Notice {
         self.numbers.iter().any(|to| to.number == *number)
     }
 
-    /// What follows these attempts. `numbers` are those of its numbers that may be called now.
+    /// What follows these attempts. `numbers` are all its numbers as they are now, those that may not be called among them.
     pub fn sequel(
         &self,
-        numbers: &[&Recipient],
+        numbers: &[(Recipient, NumberTurn)],
         past: &[Attempt],
         hours: CallHours<'_>,
         now: Timestamp,
@@ -175,13 +178,18 @@ impl Notice {
             return Sequel::Over(ending);
         }
         let past: Vec<_> = past.iter().map(past_attempt).collect();
-        let lines: Vec<_> = numbers.iter().map(|to| to.line()).collect();
-        let NextAttempt::Dial { place, not_before } = self.plan.next(&lines, &past, now) else {
+        let candidates = numbers.iter().map(|(to, turn)| Candidate {
+            number: to.line(),
+            turn: *turn,
+        });
+        let candidates: Vec<_> = candidates.collect();
+        let NextAttempt::Dial { place, not_before } = self.plan.next(&candidates, &past, now)
+        else {
             return Sequel::Over(NoticeEnding::Exhausted);
         };
         match hours.next_open(not_before) {
             Some(not_before) => Sequel::Dial {
-                number: numbers[place].clone(),
+                number: numbers[place].0.clone(),
                 not_before,
             },
             // The hours were changed, and leave nothing open any more.

@@ -78,6 +78,24 @@ pub struct PastAttempt {
     pub ended_at: Timestamp,
 }
 
+/// A number of a notice at its place among the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// As in `PastAttempt`.
+    pub number: String,
+    pub turn: NumberTurn,
+}
+
+/// Whether a number may have its turn now. One that may not keeps its place: the next one is that after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NumberTurn {
+    Open,
+    /// It must not be called now.
+    Barred,
+    /// It had its turn, and was given up before anything was sent.
+    Lost,
+}
+
 /// What comes next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextAttempt {
@@ -148,36 +166,41 @@ impl NoticePlan {
         pause.or(self.pauses.last()).copied().unwrap_or_default()
     }
 
-    /// What comes after these attempts. `numbers` are those that may be called now, in the order of their turns, each of them once: the list may have changed
-    /// since the last attempt.
-    pub fn next(&self, numbers: &[String], past: &[PastAttempt], now: Timestamp) -> NextAttempt {
+    /// What comes after these attempts. `candidates` are all the numbers in the order of their turns, each of them once: the list may have changed since the
+    /// last attempt.
+    pub fn next(
+        &self,
+        candidates: &[Candidate],
+        past: &[PastAttempt],
+        now: Timestamp,
+    ) -> NextAttempt {
         if past.len() >= MOST_ATTEMPTS {
             return NextAttempt::Exhausted;
         }
-        match self.next_place(numbers, past) {
+        match self.next_place(candidates, past) {
             Some(place) => NextAttempt::Dial {
                 place,
                 not_before: self
-                    .due(&numbers[place], past)
+                    .due(&candidates[place].number, past)
                     .map_or(now, |due| due.max(now)),
             },
             None => NextAttempt::Exhausted,
         }
     }
 
-    fn next_place(&self, numbers: &[String], past: &[PastAttempt]) -> Option<usize> {
-        let is_open = |place: &usize| !self.is_finished(&numbers[*place], past);
-        let Some(last) = past.last() else {
-            return (0..numbers.len()).find(is_open);
+    fn next_place(&self, candidates: &[Candidate], past: &[PastAttempt]) -> Option<usize> {
+        let is_open = |place: &usize| {
+            let candidate = &candidates[*place];
+            candidate.turn == NumberTurn::Open && !self.is_finished(&candidate.number, past)
         };
         // One that has left the list gives its turn to the first.
-        let Some(current) = numbers.iter().position(|number| *number == last.number) else {
-            return (0..numbers.len()).find(is_open);
+        let Some(current) = current_place(candidates, past) else {
+            return (0..candidates.len()).find(is_open);
         };
         if is_open(&current) && !self.turn_is_over(past) {
             return Some(current);
         }
-        let others = (current + 1..numbers.len()).chain(0..=current);
+        let others = (current + 1..candidates.len()).chain(0..=current);
         others.into_iter().find(is_open)
     }
 
@@ -242,6 +265,17 @@ impl NoticePlan {
     }
 }
 
+/// Whose turn it was: that of the number that has lost it, or else of the last one that was tried.
+fn current_place(candidates: &[Candidate], past: &[PastAttempt]) -> Option<usize> {
+    let mut places = candidates.iter();
+    let lost = places.position(|candidate| candidate.turn == NumberTurn::Lost);
+    lost.or_else(|| {
+        let last = past.last()?;
+        let mut places = candidates.iter();
+        places.position(|candidate| candidate.number == last.number)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -273,6 +307,14 @@ mod tests {
     /// Places in the list, and the seconds at which they were dialled.
     type Dialled = &'static [(usize, i64)];
 
+    fn candidates(numbers: &[String]) -> Vec<Candidate> {
+        let open = |number: &String| Candidate {
+            number: number.clone(),
+            turn: NumberTurn::Open,
+        };
+        numbers.iter().map(open).collect()
+    }
+
     /// Attempts of ten seconds, each dialled as soon as it may be: whom they called, and when.
     fn played(
         plan: &NoticePlan,
@@ -283,7 +325,8 @@ mod tests {
         let mut dialled = Vec::new();
         let mut now = at(0);
         let mut verdicts = verdicts.iter().cycle();
-        while let NextAttempt::Dial { place, not_before } = plan.next(numbers, &past, now) {
+        let candidates = candidates(numbers);
+        while let NextAttempt::Dial { place, not_before } = plan.next(&candidates, &past, now) {
             dialled.push((place, not_before.as_second() - at(0).as_second()));
             now = not_before + SignedDuration::from_secs(10);
             past.push(PastAttempt {
@@ -413,6 +456,110 @@ mod tests {
         }
     }
 
+    /// What it shows, the plan, the places that were dialled, the turns that are not open, and the place that is next.
+    type PassedOver<'a> = (
+        &'a str,
+        &'a NoticePlan,
+        &'a [usize],
+        &'a [(usize, NumberTurn)],
+        Option<usize>,
+    );
+
+    /// After busy attempts to these places, who has the next turn.
+    fn next_of(
+        plan: &NoticePlan,
+        dialled: &[usize],
+        turns: &[(usize, NumberTurn)],
+        count: usize,
+    ) -> Option<usize> {
+        let numbers = numbers(count);
+        let missed = |place: &usize| PastAttempt {
+            number: numbers[*place].clone(),
+            verdict: AttemptVerdict::Missed(RedialReason::Busy),
+            ended_at: at(0),
+        };
+        let past: Vec<_> = dialled.iter().map(missed).collect();
+        let mut candidates = candidates(&numbers);
+        for (place, turn) in turns {
+            candidates[*place].turn = *turn;
+        }
+        match plan.next(&candidates, &past, at(0)) {
+            NextAttempt::Dial { place, .. } => Some(place),
+            NextAttempt::Exhausted => None,
+        }
+    }
+
+    #[test]
+    fn a_number_that_may_not_be_called_gives_its_turn_to_the_one_after_it() {
+        use NumberTurn::{Barred, Lost};
+        let in_turns = plan(2, &[60], Some(2));
+        let one_each = plan(0, &[60], None);
+        let cases: [PassedOver<'_>; 11] = [
+            ("held back", &in_turns, &[0, 0, 1], &[(1, Lost)], Some(2)),
+            ("barred", &in_turns, &[0, 0, 1], &[(1, Barred)], Some(2)),
+            (
+                "the last one: the first begins again",
+                &in_turns,
+                &[0, 0, 1, 1, 2],
+                &[(2, Lost)],
+                Some(0),
+            ),
+            (
+                "before it was tried",
+                &in_turns,
+                &[0, 0],
+                &[(1, Lost)],
+                Some(2),
+            ),
+            (
+                "one after the other",
+                &in_turns,
+                &[0, 0],
+                &[(2, Lost)],
+                Some(0),
+            ),
+            (
+                "before anybody was tried",
+                &in_turns,
+                &[],
+                &[(0, Lost)],
+                Some(1),
+            ),
+            ("the second as well", &in_turns, &[], &[(1, Lost)], Some(2)),
+            (
+                "past one that is barred",
+                &in_turns,
+                &[0, 0, 1],
+                &[(1, Lost), (2, Barred)],
+                Some(0),
+            ),
+            (
+                "past one that has had its tries",
+                &one_each,
+                &[0, 1],
+                &[(2, Lost)],
+                None,
+            ),
+            (
+                "nobody else is left",
+                &one_each,
+                &[0, 1],
+                &[(2, Barred)],
+                None,
+            ),
+            (
+                "all are barred",
+                &in_turns,
+                &[0],
+                &[(0, Barred), (1, Barred), (2, Barred)],
+                None,
+            ),
+        ];
+        for (what, plan, dialled, turns, expected) in cases {
+            assert_eq!(next_of(plan, dialled, turns, 3), expected, "{what}");
+        }
+    }
+
     #[test]
     fn a_list_that_changes_counts_from_the_next_attempt() {
         let plan = plan(1, &[60], None);
@@ -423,7 +570,7 @@ mod tests {
         };
         let numbers = numbers(3);
         let past = [missed(&numbers[1])];
-        let next = |numbers: &[String]| plan.next(numbers, &past, at(0));
+        let next = |numbers: &[String]| plan.next(&candidates(numbers), &past, at(0));
         let now = |place| NextAttempt::Dial {
             place,
             not_before: at(0),
@@ -450,6 +597,10 @@ mod tests {
             1 => Just(AttemptVerdict::Interrupted),
             1 => Just(AttemptVerdict::Hopeless),
         ]
+    }
+
+    fn turn() -> impl Strategy<Value = NumberTurn> {
+        prop_oneof![4 => Just(NumberTurn::Open), 1 => Just(NumberTurn::Barred), 1 => Just(NumberTurn::Lost)]
     }
 
     fn any_plan() -> impl Strategy<Value = NoticePlan> {
@@ -500,6 +651,53 @@ mod tests {
                 };
                 let is_spent = mine.len() == usize::from(plan.redials) + 1;
                 prop_assert!(is_closed || is_spent || dialled.len() == MOST_ATTEMPTS, "it stops early");
+            }
+        }
+
+        #[test]
+        fn whoever_is_held_back_or_barred_is_passed_over_in_turn_and_every_plan_ends(
+            plan in any_plan(),
+            count in 1..=21_usize,
+            verdicts in prop::collection::vec(verdict(), MOST_ATTEMPTS),
+            turns in prop::collection::vec(turn(), 200),
+        ) {
+            let numbers = numbers(count);
+            let mut past: Vec<PastAttempt> = Vec::new();
+            let mut lost: Option<usize> = None;
+            let mut current: Option<usize> = None;
+            for (step, turn) in turns.iter().enumerate() {
+                let mut candidates = candidates(&numbers);
+                // One number is barred for this step, and who was given up has lost this turn.
+                candidates[step % count].turn = if *turn == NumberTurn::Barred { NumberTurn::Barred } else { NumberTurn::Open };
+                if let Some(place) = lost.take() {
+                    candidates[place].turn = NumberTurn::Lost;
+                }
+                let may_be_called = |place: usize| {
+                    candidates[place].turn == NumberTurn::Open && !plan.is_finished(&numbers[place], &past)
+                };
+                let NextAttempt::Dial { place, .. } = plan.next(&candidates, &past, at(0)) else {
+                    let is_full = past.len() == MOST_ATTEMPTS;
+                    prop_assert!(is_full || !(0..count).any(may_be_called), "it stops early");
+                    break;
+                };
+                prop_assert!(may_be_called(place));
+                if let Some(current) = current {
+                    let distance = |to: usize| (to + count - current - 1) % count;
+                    let is_passed = |other: usize| may_be_called(other) && distance(other) < distance(place);
+                    prop_assert!(place == current || !(0..count).any(is_passed), "somebody was passed over");
+                }
+                current = Some(place);
+                if *turn == NumberTurn::Lost {
+                    lost = Some(place);
+                    continue;
+                }
+                past.push(PastAttempt {
+                    number: numbers[place].clone(),
+                    verdict: verdicts[past.len()],
+                    ended_at: at(0),
+                });
+                let tries = past.iter().filter(|attempt| attempt.number == numbers[place]);
+                prop_assert!(tries.count() <= usize::from(plan.redials) + 1);
             }
         }
     }

@@ -53,7 +53,11 @@ fn notice(window: Option<&str>) -> Notice {
 }
 
 fn sequel(notice: &Notice, past: &[Attempt], account: Option<&CallWindow>) -> Sequel {
-    let numbers: Vec<_> = notice.numbers.iter().collect();
+    let numbers = notice
+        .numbers
+        .iter()
+        .map(|to| (to.clone(), NumberTurn::Open));
+    let numbers: Vec<_> = numbers.collect();
     let windows = notice.hours(account);
     let zone = TimeZone::UTC;
     let hours = CallHours {

@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::lives::{World, fields};
+use crate::lives::{Redials, World, fields};
 use crate::support::child::Caller;
 use crate::support::{PATIENCE, eventually};
 
@@ -93,7 +93,10 @@ impl Requester {
         static REQUEST: AtomicU32 = AtomicU32::new(0);
         let number = REQUEST.fetch_add(1, Ordering::Relaxed);
         let id = format!("{}-{number}", self.name);
-        let fields = format!("{},\"requestId\":\"{id}\"", fields(&self.url));
+        let fields = format!(
+            "{},\"requestId\":\"{id}\"",
+            fields(&self.url, Redials::Some)
+        );
         loop {
             let asked = tokio::time::timeout(GIVES_UP_AFTER, self.ask(&fields)).await;
             match asked {

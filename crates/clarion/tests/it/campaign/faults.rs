@@ -63,7 +63,8 @@ pub const POSTGRES: &[Fault] = &[
 /// Where there are several nodes, besides.
 pub const SEVERAL: &[Fault] = &[Fault::Kill, Fault::KillAll, Fault::SilenceForAll];
 
-const JUMP: i64 = 7200;
+/// By so many seconds a clock jumps.
+pub const JUMP: i64 = 7200;
 
 /// From the first to the second, in milliseconds.
 fn between(rng: &mut StdRng, least: u64, most: u64) -> Duration {

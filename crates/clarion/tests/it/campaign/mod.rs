@@ -9,17 +9,20 @@ pub mod nodes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use jiff::SignedDuration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use self::clients::Clients;
-use self::faults::{Fault, POSTGRES, SEVERAL, SQLITE};
+use self::faults::{Fault, JUMP, POSTGRES, SEVERAL, SQLITE};
 use self::nodes::Nodes;
 use crate::lives::World;
 use crate::lives::checker::violations;
 
 /// For calls in every state to be there when the next fault comes.
 const BETWEEN_FAULTS: Duration = Duration::from_millis(1500);
+/// One clock may be wrong one way, and another one the other way.
+const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(2 * JUMP + 10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setup {
@@ -94,7 +97,7 @@ async fn chapter(setup: Setup) {
         nodes.revive().await;
     }
     clients.finish().await;
-    let history = world.history(nodes.database()).await;
+    let history = world.history(nodes.database(), CLOCKS_APART).await;
     let mut wrong = violations(&history);
     let accepted: BTreeSet<_> = history.accepted.iter().collect();
     let untold = history.records.keys().filter(|sid| !accepted.contains(sid));

@@ -3,6 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use clarion::domain::attempt::Attempt;
+
+use super::plans::NoticeStory;
+
 #[derive(Debug, Clone, Default)]
 pub struct History {
     /// callSids that clients were given.
@@ -16,20 +20,11 @@ pub struct History {
     /// callSid, outcome and number of bill lines, for every call in the database.
     pub records: BTreeMap<String, (Option<String>, u64)>,
     /// Calls that may have several attempts. Each number that they dialled is among `dialled` as `callSid number`.
-    pub notices: BTreeMap<String, NoticeFacts>,
+    pub notices: BTreeMap<String, NoticeStory>,
     /// callSid and number of callees who heard that their confirmation was understood.
     pub thanked: Vec<(String, String)>,
     /// Legs that the telephone still has up.
     pub legs_up: usize,
-}
-
-/// What is known of a notice.
-#[derive(Debug, Clone, Copy)]
-pub struct NoticeFacts {
-    /// Attempts that the database has.
-    pub attempts: u64,
-    /// As many as its plan has at most.
-    pub most: u64,
 }
 
 /// Everything that is wrong with it.
@@ -46,8 +41,10 @@ pub fn violations(history: &History) -> Vec<String> {
     for sid in &history.refused {
         *dialled.entry(sid).or_default() -= 1;
     }
-    for (sid, times) in dialled.iter().filter(|(_, times)| **times > 1) {
-        note(format!("{sid} was dialled {times} times"));
+    for (key, times) in &dialled {
+        if *times > most_dials(&history.notices, key) {
+            note(format!("{key} was dialled {times} times"));
+        }
     }
     let mut reports: BTreeMap<&str, BTreeSet<(&str, &str)>> = BTreeMap::new();
     for (sid, id, body) in &history.callbacks {
@@ -60,15 +57,13 @@ pub fn violations(history: &History) -> Vec<String> {
             Some((Some(_), lines)) => match history.notices.get(sid) {
                 None if *lines == 1 => {}
                 None => note(format!("{sid} has {lines} bill lines")),
-                Some(facts) => {
-                    let of_notice = format!("{sid} ");
-                    let invites = dialled.keys().filter(|key| key.starts_with(&of_notice));
-                    let invites = invites.count() as u64;
-                    if *lines != facts.attempts || *lines < invites.max(1) || *lines > facts.most {
-                        let attempts = facts.attempts;
-                        note(format!(
-                            "{sid} has {lines} bill lines, {attempts} attempts, {invites} numbers dialled"
-                        ));
+                Some(story) => {
+                    let attempts = story.attempts.len();
+                    if *lines != attempts as u64 || attempts == 0 {
+                        note(format!("{sid} has {lines} bill lines, {attempts} attempts"));
+                    }
+                    for problem in story.violations() {
+                        note(format!("{sid} {problem}"));
                     }
                 }
             },
@@ -101,8 +96,26 @@ pub fn violations(history: &History) -> Vec<String> {
     wrong
 }
 
+/// A call is dialled once, each number of a notice once for each of its attempts.
+fn most_dials(notices: &BTreeMap<String, NoticeStory>, key: &str) -> i64 {
+    let of_notice = key.split_once(' ');
+    let of_notice = of_notice.and_then(|(sid, number)| Some((notices.get(sid)?, number)));
+    let Some((story, number)) = of_notice else {
+        return 1;
+    };
+    let digits = number.trim_start_matches('+');
+    let to_number = |attempt: &&Attempt| attempt.to.digits() == digits;
+    let attempts = story.attempts.iter().filter(to_number);
+    let dialled = attempts.filter(|attempt| attempt.dialled_at.is_some());
+    dialled.map(|_| 1).sum()
+}
+
 #[cfg(test)]
 mod tests {
+    use clarion::domain::notice::ending::NoticeEnding;
+    use clarion::domain::outcome::Outcome::{self, Busy, Declined};
+
+    use super::super::plans::tests::story;
     use super::*;
 
     fn good() -> History {
@@ -185,26 +198,28 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_has_a_line_for_each_number_that_was_dialled() {
-        let notice = |lines, attempts, dialled: &[&str]| {
+    fn a_notice_has_a_line_for_each_attempt_and_follows_its_plan() {
+        let notice = |attempts: &[(u16, Outcome)], lines, dialled: &[&str]| {
             let mut history = good();
             history.dialled = dialled.iter().map(|key| format!("a {key}")).collect();
             history.refused.clear();
             history.records.get_mut("a").unwrap().1 = lines;
-            let facts = NoticeFacts { attempts, most: 3 };
-            history.notices.insert("a".to_owned(), facts);
+            let story = story(attempts, NoticeEnding::Exhausted);
+            history.notices.insert("a".to_owned(), story);
             violations(&history).join("; ")
         };
-        assert_eq!(notice(2, 2, &["1", "2"]), "");
-        assert_eq!(notice(1, 1, &[]), "", "it was never dialled");
+        let whole = [(1, Busy), (2, Declined), (3, Declined), (1, Busy)];
+        assert_eq!(notice(&whole, 4, &["1", "2", "3", "1"]), "");
         assert_eq!(
-            notice(3, 3, &["1", "2"]),
+            notice(&whole, 4, &["1", "2", "1"]),
             "",
             "one was interrupted before its INVITE"
         );
-        assert!(notice(1, 1, &["1", "2"]).contains("1 bill lines"));
-        assert!(notice(2, 1, &["1"]).contains("1 attempts"));
-        assert!(notice(4, 4, &["1"]).contains("4 bill lines"));
-        assert!(notice(2, 2, &["1", "1"]).contains("a 1 was dialled 2 times"));
+        assert!(notice(&whole, 3, &[]).contains("3 bill lines, 4 attempts"));
+        assert!(notice(&[], 0, &[]).contains("0 bill lines"));
+        assert!(notice(&whole, 4, &["2", "2"]).contains("a 2 was dialled 2 times"));
+        assert!(notice(&whole, 4, &["5"]).contains("a 5 was dialled 1 times"));
+        let early = notice(&whole[..1], 1, &["1"]);
+        assert!(early.contains("a ended as exhausted after"), "{early}");
     }
 }

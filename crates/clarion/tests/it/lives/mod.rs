@@ -2,6 +2,7 @@
 //! two lives of the process, and no leg stays up. A short run here; `make crash` runs hundreds of rounds (`CRASH_ROUNDS`).
 
 pub mod checker;
+mod plans;
 mod records;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use clarion::domain::call_record::CallFilter;
 use clarion::domain::callback::CallbackState;
 use clarion::store::{CallbackFilter, Database, Store};
 use g711::Codec;
+use jiff::SignedDuration;
 use phone::call::MediaConfig;
 use phone::signalling::{SignallingConfig, Transport};
 use phone::test_phone::{Script, TestPhone, TestPhoneConfig, Then};
@@ -20,6 +22,7 @@ use supervisor::Supervisor;
 use tokio::task::JoinSet;
 
 use self::checker::{History, violations};
+use self::plans::NoticeStory;
 pub use self::records::records;
 use crate::support::child::{Caller, ChildServer, Installation};
 use crate::support::receiver::{Receiver, ok};
@@ -32,6 +35,10 @@ const CLIENTS: usize = 4;
 const THANKS: f64 = 880.0;
 /// Others who are called where nobody answers, in every other call.
 const BACKUPS: usize = 2;
+/// `calls.expire_seconds`.
+const EXPIRE: SignedDuration = SignedDuration::from_hours(1);
+/// Between the clocks of processes of one machine, and the milliseconds of a database.
+const SAME_CLOCK: SignedDuration = SignedDuration::from_millis(10);
 
 fn rounds() -> usize {
     std::env::var("CRASH_ROUNDS").map_or(3, |rounds| {
@@ -95,7 +102,7 @@ impl World {
     }
 
     /// Clients that place calls of every kind until the server is gone, which it is at a random moment.
-    async fn load_until_killed(&self, mut server: ChildServer) {
+    async fn load_until_killed(&self, mut server: ChildServer, redials: Redials) {
         let mut clients = JoinSet::new();
         let before = self.accepted.lock().unwrap().len();
         for _ in 0..CLIENTS {
@@ -105,7 +112,7 @@ impl World {
                 let Ok(mut caller) = Caller::connect(&client).await else {
                     return;
                 };
-                while let Ok(sid) = caller.place(&fields(&url)).await {
+                while let Ok(sid) = caller.place(&fields(&url, redials)).await {
                     accepted.lock().unwrap().push(sid);
                     tokio::time::sleep(Duration::from_millis(15)).await;
                 }
@@ -122,7 +129,7 @@ impl World {
     }
 
     /// Waits until everything has come to its end, and tells the whole history.
-    pub async fn history(&self, database: &Database) -> History {
+    pub async fn history(&self, database: &Database, clocks_apart: SignedDuration) -> History {
         let store = database.open(&Supervisor::new()).await.unwrap();
         // However slow the machine is, as long as it goes on.
         let mut last = (String::new(), Instant::now());
@@ -134,15 +141,27 @@ impl World {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         eventually_within(DRAIN, "no leg is up", async || self.telephone.open().0 == 0).await;
+        let records = records(database).await;
+        let mut notices = BTreeMap::new();
+        for sid in records.keys() {
+            let story = story(&*store, sid, clocks_apart).await;
+            notices.extend(story.map(|story| (sid.clone(), story)));
+        }
         store.close().await;
+        let counted = records::attempts(database).await;
+        let told = notices.iter();
+        let told = told.map(|(sid, story)| (sid.clone(), story.attempts.len() as u64));
+        assert_eq!(
+            counted,
+            told.collect::<BTreeMap<_, _>>(),
+            "the store tells what is there"
+        );
         let callbacks = self.receiver.received().into_iter().map(|received| {
             let sid = received.body.split("<callSid>").nth(1).unwrap();
             let sid = sid.split('<').next().unwrap().to_owned();
             let id = received.header("webhook-id").unwrap().to_owned();
             (sid, id, received.body)
         });
-        let records = records(database).await;
-        let notices = records::notices(database, 1 + BACKUPS as u64).await;
         let dialled = self.dialled.lock().unwrap();
         let dialled = dialled.iter().map(|(sid, number)| {
             if notices.contains_key(sid) {
@@ -162,6 +181,22 @@ impl World {
             legs_up: self.telephone.open().0,
         }
     }
+}
+
+/// A notice that is over, as the store tells it.
+async fn story(store: &dyn Store, sid: &str, clocks_apart: SignedDuration) -> Option<NoticeStory> {
+    let sid = sid.parse().unwrap();
+    let record = store.call_record(&sid).await.unwrap().unwrap();
+    let notice = record.notice.as_deref()?.clone();
+    Some(NoticeStory {
+        notice,
+        attempts: store.call_history(&sid).await.unwrap().attempts,
+        ending: record.ending,
+        ended_at: record.ended_at.unwrap(),
+        expires_at: record.accepted_at + EXPIRE,
+        was_cancelled: false,
+        clocks_apart,
+    })
 }
 
 /// What has not come to its end. A call that ends owes a callback: so calls are looked at first.
@@ -205,8 +240,16 @@ fn somebody(number: &str) -> Script {
     script
 }
 
+/// Whether some of the notices try their numbers again, after the shortest pause that there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Redials {
+    Some,
+    /// Nobody needs to wait for them.
+    None,
+}
+
 /// A call of one of the kinds that the telephone knows, each to somebody else.
-pub fn fields(url: &str) -> String {
+pub fn fields(url: &str, redials: Redials) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let kind = |place: usize| ["0001", "0002", "0003", "0004", "0005", "0001", "0012"][place % 7];
@@ -220,7 +263,17 @@ pub fn fields(url: &str) -> String {
         2 => format!(",\"backupTo\":\"{backups}\",\"confirmDtmf\":\"1\",\"waitDtmfTime\":\"3\""),
         _ => String::new(),
     };
-    let to = to(place);
+    let (to, notice) = if place.is_multiple_of(8) && redials == Redials::Some {
+        // Nobody answers, and those who have not declined are called once more, in turn.
+        let of_kind = |kind| format!("138{:04}{kind}", number % 10_000);
+        let (busy, silent, declining) = (of_kind("0002"), of_kind("0003"), of_kind("0004"));
+        let again = format!(
+            ",\"backupTo\":\"{silent};{declining}\",\"backupAfter\":\"1\",\"redialTimes\":\"1\",\"redialInterval\":\"10\""
+        );
+        (busy, again)
+    } else {
+        (to(place), notice)
+    };
     format!("\"to\":\"{to}\",\"mediaTxt\":\"hello\",\"respUrl\":\"{url}\"{notice}")
 }
 
@@ -247,7 +300,7 @@ async fn every_dialled_call_has_a_leg(database: &Database, history: &History) {
 }
 
 async fn judge(world: &World, installation: &Installation, lives: usize) {
-    let history = world.history(&installation.database).await;
+    let history = world.history(&installation.database, SAME_CLOCK).await;
     let wrong = violations(&history);
     assert!(
         wrong.is_empty(),
@@ -274,13 +327,28 @@ async fn judge(world: &World, installation: &Installation, lives: usize) {
         !history.thanked.is_empty(),
         "somebody has confirmed and heard so"
     );
+    let mut notices = history.notices.values();
+    assert!(
+        notices.any(|story| story.attempts.len() > 1 + BACKUPS),
+        "somebody was tried again"
+    );
+}
+
+/// Not in the last rounds: their pauses pass while the server dies again.
+fn redials(round: usize) -> Redials {
+    if round == 0 || round + 2 < rounds() {
+        Redials::Some
+    } else {
+        Redials::None
+    }
 }
 
 async fn die_again_and_again(postgres: Option<String>) {
     let world = World::new().await;
     let installation = Installation::with_settings(postgres, &world.settings()).await;
-    for _ in 0..rounds() {
-        world.load_until_killed(installation.start().await).await;
+    for round in 0..rounds() {
+        let server = installation.start().await;
+        world.load_until_killed(server, redials(round)).await;
     }
     let last = installation.start().await;
     judge(&world, &installation, rounds() + 1).await;
@@ -304,8 +372,9 @@ async fn every_call_ends_once_when_one_of_two_nodes_dies() {
     let first = Installation::with_settings(Some(url.clone()), &world.settings()).await;
     let second = first.another_node(&world.settings());
     let surviving = second.start().await;
-    for _ in 0..rounds() {
-        world.load_until_killed(first.start().await).await;
+    for round in 0..rounds() {
+        let server = first.start().await;
+        world.load_until_killed(server, redials(round)).await;
     }
     judge(&world, &first, rounds() + 1).await;
     drop(surviving);

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use clarion::store::Database;
 
-use super::checker::NoticeFacts;
 use crate::support::postgres;
 
-/// The attempts of every notice, each of which may have so many.
-pub async fn notices(database: &Database, most: u64) -> BTreeMap<String, NoticeFacts> {
+/// How many attempts every notice has.
+pub async fn attempts(database: &Database) -> BTreeMap<String, u64> {
     let query = "SELECT calls.call_sid, CAST(NULL AS TEXT), count(attempts.attempt) FROM calls \
                  LEFT JOIN attempts ON attempts.call_sid = calls.call_sid WHERE calls.notice IS NOT NULL GROUP BY calls.call_sid";
     let counted = rows(database, query).await.into_iter();
-    let facts = |(sid, (_, attempts))| (sid, NoticeFacts { attempts, most });
-    counted.map(facts).collect()
+    counted
+        .map(|(sid, (_, attempts))| (sid, attempts))
+        .collect()
 }
 
 /// Outcome and number of bill lines of every call.

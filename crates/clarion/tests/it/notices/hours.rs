@@ -6,13 +6,12 @@ use jiff::SignedDuration;
 use phone::test_phone::Script;
 
 use super::{HELLO, TIMES, redialled};
-use crate::calls::stage::{self, Stage, field};
+use crate::calls::stage::{self, Stage, field, on_postgres};
 use crate::support::telephone::Telephone;
 use crate::support::{self, eventually};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_notice_begins_at_its_time_and_in_its_hours() {
-    let stage = Stage::new("").await;
+async fn begins_at_its_time(database: &str) {
+    let stage = Stage::new(database).await;
     let now = stage.server.clock.wall();
     let start = now.checked_add(SignedDuration::from_hours(3)).unwrap();
     let written = start.strftime("%Y%m%d%H%M%S").to_string();
@@ -51,6 +50,16 @@ async fn a_notice_begins_at_its_time_and_in_its_hours() {
     assert_eq!(stage.record(&sid).await.state, CallState::Queued);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_begins_at_its_time_and_in_its_hours() {
+    begins_at_its_time("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_begins_at_its_time_and_in_its_hours_on_postgres() {
+    begins_at_its_time(&on_postgres().await).await;
+}
+
 /// Hours that are closed now, and open within a day.
 fn closed_now(now: &jiff::Zoned) -> String {
     let at = |hours| {
@@ -60,9 +69,8 @@ fn closed_now(now: &jiff::Zoned) -> String {
     format!("{}-{}", at(2), at(4))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_of_an_account_wait_for_its_hours_unless_they_are_urgent_and_may_be_made() {
-    let stage = Stage::prepared(TIMES, async |store, clock| {
+async fn waits_for_the_hours_of_its_account(database: &str) {
+    let stage = Stage::prepared(&format!("{database}{TIMES}"), async |store, clock| {
         let change = AccountChange {
             call_hours: Some(Some(closed_now(&clock.wall()).parse().unwrap())),
             ..AccountChange::default()
@@ -104,6 +112,17 @@ async fn calls_of_an_account_wait_for_its_hours_unless_they_are_urgent_and_may_b
         (field(&report, "state"), field(&report, "ended")),
         ("0", "talked")
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_of_an_account_wait_for_its_hours_unless_they_are_urgent_and_may_be_made() {
+    waits_for_the_hours_of_its_account("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_of_an_account_wait_for_its_hours_unless_they_are_urgent_and_may_be_made_on_postgres()
+{
+    waits_for_the_hours_of_its_account(&on_postgres().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

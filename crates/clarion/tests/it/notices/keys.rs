@@ -4,6 +4,7 @@ use clarion::domain::call::CallSid;
 use clarion::domain::do_not_call::DoNotCallSource;
 use clarion::domain::notice::keys::CalleeChoice;
 use clarion::domain::outcome::Outcome;
+use sound::wav::mono_16_bit;
 
 use super::{HELLO, TIMES, billed, times, told};
 use crate::audio_files::{upload, wav};
@@ -210,6 +211,65 @@ async fn a_message_is_heard_again_by_a_key() {
     }
     assert!((9..=11).contains(&tones[0]), "{tones:?}");
     assert!((18..=22).contains(&tones[1]), "{tones:?}");
+}
+
+/// A file with a second of this tone.
+#[expect(clippy::cast_possible_truncation, reason = "the sine of anything fits")]
+fn tone_of(pitch: f64) -> Vec<u8> {
+    let step = std::f64::consts::TAU * pitch / 8000.0;
+    let sample = |at: u16| ((f64::from(at) * step).sin() * 8000.0) as i16;
+    mono_16_bit(&(0..8000).map(sample).collect::<Vec<_>>(), 8000)
+}
+
+/// The tenths of a second in which something like this is heard: the first and the last.
+fn when_heard(heard: &[f64], is_it: impl Fn(&[f64]) -> bool) -> Option<(usize, usize)> {
+    let windows = heard.chunks_exact(800).enumerate();
+    let mut places = windows.filter_map(|(place, window)| is_it(window).then_some(place));
+    let first = places.next()?;
+    Some((first, places.next_back().unwrap_or(first)))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_question_of_a_request_is_heard_after_its_message_and_waited_for() {
+    let stage = Stage::new(TONES).await;
+    upload(&stage.server, "message.wav", &tone_of(400.0)).await;
+    upload(&stage.server, "question.wav", &tone_of(1000.0)).await;
+    let ask = |question: &str, wait: u32| {
+        format!(
+            "\"mediaName\":\"message.wav\",\"confirmDtmf\":\"1\",\"inputDtmfPrompt\":\"{question}\",\"waitDtmfTime\":\"{wait}\""
+        )
+    };
+    let by_file = stage.call("13800000001", &ask("question.wav", 3)).await;
+    let by_text = stage
+        .call("13900000001", &ask("Press the one, please.", 1))
+        .await;
+    for (sid, seconds) in [(&by_file, 2 + 3), (&by_text, 1 + 1)] {
+        let report = stage.report_of(sid).await;
+        assert_eq!(field(&report, "result"), "unconfirmed");
+        let attempt = &stage.attempts(sid).await[0];
+        let talk = attempt
+            .ended_at
+            .duration_since(attempt.answered_at.unwrap());
+        assert!(talk >= jiff::SignedDuration::from_secs(seconds), "{talk}");
+    }
+    let message = |window: &[f64]| tone::is_heard(window, 400.0);
+    let heard = tone::of_wav(&stage.recording(&by_file).await);
+    let (_, message_ends) = when_heard(&heard, message).expect("the message");
+    let question = when_heard(&heard, |window| tone::is_heard(window, 1000.0));
+    let (begins, ends) = question.expect("the question");
+    assert!(begins > message_ends, "{begins} after {message_ends}");
+    assert!(ends - begins >= 7, "all of it: from {begins} to {ends}");
+    // Words are loud, and neither the message nor the tone of the platform.
+    let heard = tone::of_wav(&stage.recording(&by_text).await);
+    let (_, message_ends) = when_heard(&heard, message).expect("the message");
+    let is_loud = |window: &[f64]| window.iter().any(|sample| sample.abs() > 2000.0);
+    let words = when_heard(&heard, |window| is_loud(window) && !message(window));
+    let (_, words_end) = words.expect("the question");
+    assert!(
+        words_end >= message_ends + 3,
+        "{words_end} after {message_ends}"
+    );
+    assert!(!tone::is_heard(&heard, 600.0), "the platform asks nothing");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,9 +15,8 @@ use crate::support::{self, eventually, status_code};
 
 const PAUSE: SignedDuration = SignedDuration::from_secs(3000);
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_backup_after_the_first_begins_again_when_all_have_had_their_turn() {
-    let stage = Stage::new(TIMES).await;
+async fn has_turns_of_one_try(database: &str) {
+    let stage = Stage::new(&format!("{database}{TIMES}")).await;
     let fields = format!(
         "{HELLO},\"redialTimes\":\"1\",\"redialInterval\":\"3000\",\"validTime\":\"86400\",\"backupAfter\":\"1\",\
          \"backupTo\":\"13800010002\""
@@ -37,6 +36,16 @@ async fn with_backup_after_the_first_begins_again_when_all_have_had_their_turn()
     let (first, second) = ("8613800000002", "8613800010002");
     let expected = [first, second, first, second].map(|to| (to, Outcome::Busy, false));
     assert_eq!(told(&stage.attempts(&sid).await), expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_backup_after_the_first_begins_again_when_all_have_had_their_turn() {
+    has_turns_of_one_try("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_backup_after_the_first_begins_again_when_all_have_had_their_turn_on_postgres() {
+    has_turns_of_one_try(&on_postgres().await).await;
 }
 
 /// The settings would let it ring for longer than a test waits for anything.
@@ -68,9 +77,8 @@ async fn an_attempt_rings_for_as_long_as_the_request_says_and_its_ringing_is_tol
     assert!(rang >= SignedDuration::from_secs(10), "{rang}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_notice_expires_between_two_attempts_and_no_talk_is_cut() {
-    let stage = Stage::new(TIMES).await;
+async fn expires_between_attempts(database: &str) {
+    let stage = Stage::new(&format!("{database}{TIMES}")).await;
     let expire = async || {
         let later = "UPDATE call_queue SET expires_at = expires_at - 7200000";
         support::execute(&stage.server.database, later).await;
@@ -97,6 +105,16 @@ async fn a_notice_expires_between_two_attempts_and_no_talk_is_cut() {
     assert_eq!(said, ["0", "1", "talked", "talked"]);
     let leg = stage.legs(&sid).await.remove(0);
     assert_eq!(leg.media.played, leg.media.to_play, "to its end");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_expires_between_two_attempts_and_no_talk_is_cut() {
+    expires_between_attempts("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_expires_between_two_attempts_and_no_talk_is_cut_on_postgres() {
+    expires_between_attempts(&on_postgres().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -149,9 +167,8 @@ async fn a_notice_is_refused_only_where_every_number_of_it_is_spent_on_postgres(
     is_refused_where_every_number_is_spent(&on_postgres().await).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_window_that_never_meets_the_hours_of_the_account_is_refused() {
-    let stage = Stage::prepared("", async |store, _| {
+async fn never_meets_the_hours(database: &str) {
+    let stage = Stage::prepared(database, async |store, _| {
         let change = AccountChange {
             call_hours: Some(Some("1-5 0800-1200".parse().unwrap())),
             ..AccountChange::default()
@@ -174,6 +191,16 @@ async fn a_window_that_never_meets_the_hours_of_the_account_is_refused() {
         );
     }
     assert_eq!(stage.server.store.queue_depth().await.unwrap().0, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_window_that_never_meets_the_hours_of_the_account_is_refused() {
+    never_meets_the_hours("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_window_that_never_meets_the_hours_of_the_account_is_refused_on_postgres() {
+    never_meets_the_hours(&on_postgres().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

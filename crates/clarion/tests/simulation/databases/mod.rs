@@ -117,7 +117,7 @@ async fn compare(
     for action in actions {
         comparison.step(action).await?;
     }
-    comparison.judge_attempts(&lives::notices(database, 50).await)?;
+    comparison.judge_attempts(&lives::attempts(database).await)?;
     comparison
         .judge_state(&lives::records(database).await)
         .await

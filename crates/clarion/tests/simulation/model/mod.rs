@@ -59,6 +59,10 @@ pub struct ModelCall {
     pub attempts: Vec<Attempt>,
     /// Until it has ended.
     pub place: Option<Place>,
+    /// By the store's clock.
+    expires_at: i64,
+    /// Somebody wanted that before it had ended.
+    pub was_cancelled: bool,
 }
 
 /// A place in the queue.
@@ -117,6 +121,10 @@ impl ModelCall {
 
     fn holder(&self) -> Option<&NodeId> {
         self.place.as_ref()?.node.as_ref()
+    }
+
+    pub fn expires_at(&self) -> Timestamp {
+        Timestamp::from_millisecond(self.expires_at).expect("a time of this age")
     }
 
     /// It waits for its end.
@@ -185,7 +193,9 @@ impl QueueModel {
             call: order.call,
             queueing: order.queueing,
             attempts: Vec::new(),
+            expires_at: place.expires_at,
             place: Some(place),
+            was_cancelled: false,
         };
         self.calls.entry(call.call.sid.clone()).or_insert(call);
         Accepted::New
@@ -388,8 +398,10 @@ impl QueueModel {
     }
 
     pub fn cancel(&mut self, sid: &CallSid) -> Option<CallState> {
-        let place = self.calls.get_mut(sid)?.place.as_mut()?;
+        let call = self.calls.get_mut(sid)?;
+        let place = call.place.as_mut()?;
         place.is_cancelled = true;
+        call.was_cancelled = true;
         Some(place.state)
     }
 
