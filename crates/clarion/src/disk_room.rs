@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(began.elapsed(), HANGS_AFTER, "nobody waits for it again");
         assert_eq!(looks.load(Ordering::SeqCst), 2);
         drop(let_go);
-        while !room.readiness().await.is_ok() {
+        while room.readiness().await.is_err() {
             tokio::task::yield_now().await;
         }
         assert!(room.check(RoomFor::Calls).await.is_ok());

@@ -155,7 +155,7 @@ mod tests {
         async fn ready(&self) -> Result<(), StoreError> {
             self.times.fetch_add(1, Ordering::Relaxed);
             if self.hangs {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
             Ok(())
         }

@@ -36,8 +36,15 @@ pub struct Failure {
     pub given_up: bool,
     /// A provisional response has come, if only 100.
     pub trying: bool,
-    /// It was at an address to which the trunk had redirected the call: that the trunk is at fault is not said.
-    pub redirected: bool,
+    pub at: FailedAt,
+}
+
+/// At whose address a call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailedAt {
+    Trunk,
+    /// The trunk had redirected the call there: that the trunk is at fault is not said.
+    RedirectTarget,
 }
 
 /// The cause, as somebody who waits for the call would say it.
@@ -156,7 +163,7 @@ impl Failure {
             retry_after: None,
             given_up: false,
             trying: false,
-            redirected: false,
+            at: FailedAt::Trunk,
         }
     }
 
@@ -172,6 +179,10 @@ impl Failure {
     pub fn reason(&self) -> Option<(u16, Option<u8>)> {
         let (code, _) = self.response.as_ref().filter(|_| !self.given_up)?;
         Some((*code, self.q850.as_ref().map(|q850| q850.cause)))
+    }
+
+    pub fn is_redirected(&self) -> bool {
+        self.at == FailedAt::RedirectTarget
     }
 
     /// The trunk was not to be reached, and nothing has left.

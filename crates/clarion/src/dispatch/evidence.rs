@@ -20,7 +20,7 @@ pub fn of_failure<'a>(
         return Some(Evidence::Down);
     }
     if failure.cause == Cause::TimedOut {
-        let is_there = failure.has_response() || failure.redirected || trunk.answers_options();
+        let is_there = failure.has_response() || failure.is_redirected() || trunk.answers_options();
         return Some(if is_there {
             refused
         } else {
@@ -31,7 +31,7 @@ pub fn of_failure<'a>(
     failure.reason()?;
     Some(match end_reason::judge(failure, trunk.policy()).verdict {
         Verdict::Final => Evidence::Worked,
-        Verdict::TrunkDown if !failure.redirected => Evidence::Down,
+        Verdict::TrunkDown if !failure.is_redirected() => Evidence::Down,
         Verdict::TrunkDown | Verdict::NextTrunk | Verdict::Wait => refused,
     })
 }

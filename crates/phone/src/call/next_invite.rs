@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use crate::ending::Failure;
+use crate::ending::{FailedAt, Failure};
 use crate::signalling::{FailedInvite, Invite};
 use crate::trunk::{RedirectGuard, RedirectTarget, Trunk};
 
@@ -81,6 +81,15 @@ impl NextInvite {
 
     pub fn is_redirected(&self) -> bool {
         self.redirected.is_some()
+    }
+
+    /// Where it fails, if it does.
+    pub fn place(&self) -> FailedAt {
+        if self.is_redirected() {
+            FailedAt::RedirectTarget
+        } else {
+            FailedAt::Trunk
+        }
     }
 
     /// The address that is called now cannot be reached. True if there is another one.

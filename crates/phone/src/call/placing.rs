@@ -11,7 +11,7 @@ use super::dialling::DiallingCall;
 use super::keys::{KeySource, PressedKeys};
 use super::next_invite::NextInvite;
 use super::{AnswerRecorded, CallEvent, CallRequest, Events, LeaveRequest, PhoneError};
-use crate::ending::{Cause, Ending, Failure};
+use crate::ending::{Cause, Ending, FailedAt, Failure};
 use crate::leg_record::{LegRecord, OpenLeg};
 use crate::media::engine::{MediaEngine, MediaError, MediaOptions};
 use crate::media::inbound::InboundEvent;
@@ -108,7 +108,7 @@ impl Placing<'_> {
                 }
                 Err(NotDialled::Because(cause)) => return Err(Failure::plain(cause)),
             };
-            let is_redirected = next.is_redirected();
+            let failed_at = next.place();
             let progress_time = self.trunk.config.progress_time;
             let answered = call
                 .wait_for_answer(self.request, progress_time, self.events, self.hang_up)
@@ -131,9 +131,9 @@ impl Placing<'_> {
                 }
                 _ => false,
             };
-            if !(is_redirected && unanswered.failure.was_not_sent()) {
+            if failed_at == FailedAt::Trunk || !unanswered.failure.was_not_sent() {
                 last = Failure {
-                    redirected: is_redirected,
+                    at: failed_at,
                     ..unanswered.failure
                 };
             }

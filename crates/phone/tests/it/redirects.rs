@@ -197,7 +197,7 @@ async fn only_hosts_of_the_trunk_get_a_proof_of_its_password() {
     for (name, is_proved, code) in [("127.0.0.1", true, 402), ("localhost", false, 401)] {
         let (proved, failure) = challenged_at(name).await;
         assert_eq!(proved, is_proved, "{name}");
+        assert!(failure.is_redirected(), "{name}");
         assert_eq!(failure.response.map(|(code, _)| code), Some(code));
-        assert!(failure.redirected, "{name}");
     }
 }

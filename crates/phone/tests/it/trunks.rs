@@ -125,7 +125,7 @@ async fn a_number_that_is_not_shown_is_not_asserted_either() {
         for name in ["P-Asserted-Identity", "P-Preferred-Identity"] {
             assert_eq!(invite.contains(name), asserts, "{invite}");
         }
-        let from = crate::puppet::header(&invite, "From");
+        let from = header(&invite, "From");
         assert_eq!(from.contains("user=phone"), asserts, "{from}");
     }
 }

@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 use phone::call::{CallEvent, CallRequest, PlacedCall};
-use phone::ending::{Cause, Failure};
+use phone::ending::{Cause, FailedAt, Failure};
 use phone::signalling::{DialogSnapshot, SignallingError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -124,7 +124,7 @@ fn numbers_that_stay_silent_on_a_trunk_that_is_there_are_those_of_their_account(
 #[test]
 fn whom_a_trunk_redirects_to_is_not_the_trunk() {
     let redirected = |failure| Failure {
-        redirected: true,
+        at: FailedAt::RedirectTarget,
         ..failure
     };
     for failure in [refusal(402), refusal(407), silence()] {
