@@ -295,7 +295,8 @@ impl Worker {
             self.begin(callback.clone(), &mut reserved);
         }
         // Where each receiver had a place more than it needed, nothing that is due is left there.
-        taken.are_all &= started > 0 && reserved.values().all(|left| !left.is_empty());
+        let is_claimed = matches!(claimed, Ok(Some(_)));
+        taken.are_all &= is_claimed && reserved.values().all(|left| !left.is_empty());
         self.rest(taken, until);
         for ((account, _), places) in reserved {
             for place in places {

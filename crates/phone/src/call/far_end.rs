@@ -46,12 +46,19 @@ impl FarEnd {
         self.seen = Instant::now();
     }
 
+    /// Our sound comes to a closed port.
     pub fn port_closed(&mut self) {
         self.closed.get_or_insert_with(Instant::now);
         self.ask();
     }
 
-    pub fn ask(&mut self) {
+    /// Nothing has come for some time, and our sound comes to no closed port, or not any more.
+    pub fn quiet(&mut self) {
+        self.closed = None;
+        self.ask();
+    }
+
+    fn ask(&mut self) {
         if self.asking.is_none() {
             let check = self.check.clone();
             self.asked_at = Instant::now();

@@ -201,7 +201,7 @@ impl TalkingCall {
                     far_end.seen();
                     self.follow(event, &mut refresh).await;
                 }
-                Happening::Quiet => far_end.ask(),
+                Happening::Quiet => far_end.quiet(),
                 Happening::PortClosed => far_end.port_closed(),
                 Happening::Pressed(key) => {
                     let Some(dialogue) = &mut dialogue else {

@@ -181,7 +181,7 @@ impl NoticePlan {
             Some(place) => NextAttempt::Dial {
                 place,
                 not_before: self
-                    .due(&candidates[place].number, past)
+                    .due(&candidates[place].number, past, now)
                     .map_or(now, |due| due.max(now)),
             },
             None => NextAttempt::Exhausted,
@@ -252,13 +252,14 @@ impl NoticePlan {
         in_a_row.count() % usize::from(tries_a_turn.max(1)) == 0
     }
 
-    /// The end of the pause after a number's last try; `None` if it has not been tried.
-    fn due(&self, number: &str, past: &[PastAttempt]) -> Option<Timestamp> {
+    /// The end of the pause after a number's last try; `None` if it has not been tried. No try has ended in the future: if one seems to, the clock has been
+    /// set back since, and nobody waits until it shows that time again.
+    fn due(&self, number: &str, past: &[PastAttempt], now: Timestamp) -> Option<Timestamp> {
         let tries = past.iter().filter(|attempt| attempt.number == number);
         let (mut count, mut ended_at) = (0_usize, None);
         for attempt in tries {
             count += 1;
-            ended_at = Some(attempt.ended_at);
+            ended_at = Some(attempt.ended_at.min(now));
         }
         let pause = self.patience(count);
         ended_at.map(|at: Timestamp| at.saturating_add(pause).unwrap_or(Timestamp::MAX))
@@ -557,6 +558,28 @@ mod tests {
         ];
         for (what, plan, dialled, turns, expected) in cases {
             assert_eq!(next_of(plan, dialled, turns, 3), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_makes_nobody_wait_for_longer_than_the_pause() {
+        let plan = plan(1, &[60], None);
+        for (ended, now, due) in [(0, 20, 60), (0, 90, 90), (7_200, 20, 80)] {
+            let past = [PastAttempt {
+                number: numbers(1).remove(0),
+                verdict: AttemptVerdict::Missed(RedialReason::Busy),
+                ended_at: at(ended),
+            }];
+            let next = plan.next(&candidates(&numbers(1)), &past, at(now));
+            let not_before = at(due);
+            assert_eq!(
+                next,
+                NextAttempt::Dial {
+                    place: 0,
+                    not_before
+                },
+                "{ended} {now}"
+            );
         }
     }
 

@@ -57,6 +57,8 @@ fn reply(request: &str, code: u16, more: &str, here: SocketAddr) -> String {
         let name = line.split(':').next().unwrap().to_ascii_lowercase();
         match name.as_str() {
             "via" | "from" | "call-id" | "cseq" => lines.push(line.to_owned()),
+            // Within a dialog it has one.
+            "to" if line.contains(";tag=") => lines.push(line.to_owned()),
             "to" => lines.push(format!("{line};tag=peer")),
             "contact" if code == 200 && request.starts_with("REGISTER") => {
                 lines.push(format!("{line};expires=60"));
