@@ -57,7 +57,7 @@ impl Callee {
     /// A server with a trunk that leads here.
     async fn stage(&self, more: &str) -> Stage {
         let trunk = format!(
-            "[[trunk]]\nname = \"only\"\nhost = \"{}\"\nbind = \"127.0.0.1:0\"\noptions_seconds = 0\nprefixes = [\"\"]\n{more}\n",
+            "[[trunk]]\nname = \"only\"\nhost = \"{}\"\nbind = \"127.0.0.1:0\"\noptions_seconds = 0\nchannels = 5\ncalls_per_second = 50\nprefixes = [\"\"]\n{more}\n",
             self.peer.address
         );
         Stage::on(&trunk, "").await
