@@ -15,7 +15,7 @@ use sound::renderer::{Piece, Requester};
 use sound::resample::resample;
 use sound::speech::{Espeak, Speaker};
 use sound::wav::{Wav, WavLimits};
-use sound::{PromptRenderer, RendererSettings, Utterance, VoiceOptions, VoiceWish};
+use sound::{PromptRenderer, RendererSettings, Utterance, VoiceChoice, VoiceOptions};
 use supervisor::Supervisor;
 
 use crate::machine::Machine;
@@ -111,7 +111,7 @@ fn renderer(folder: &std::path::Path) -> anyhow::Result<PromptRenderer> {
 fn piece(text: &str) -> Piece {
     Piece::Speech {
         speech: speech_of(text),
-        wish: VoiceWish::default(),
+        choice: VoiceChoice::default(),
     }
 }
 

@@ -12,7 +12,7 @@ use clarion::domain::callback::RespUrl;
 use clarion::domain::lexicon::Lexicon;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::{Prompt, Speech};
-use clarion::domain::request_key::CallOrder;
+use clarion::domain::request_key::AcceptedCall;
 use clarion::domain::route::RouteKey;
 use clarion::random;
 use jiff::SignedDuration;
@@ -122,8 +122,8 @@ impl BenchCustomer {
     }
 
     /// The call that a request with such a body becomes, as it is to be accepted.
-    pub fn order(&self) -> CallOrder {
-        CallOrder {
+    pub fn order(&self) -> AcceptedCall {
+        AcceptedCall {
             event: None,
             call: self.call(),
             queueing: queueing(),

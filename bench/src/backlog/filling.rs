@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clarion::domain::notice::{Notice, Recipient};
 use clarion::domain::phone_number::PhoneNumber;
-use clarion::domain::request_key::CallOrder;
+use clarion::domain::request_key::AcceptedCall;
 use clarion::store::{Database, postgres, sqlite};
 use jiff::SignedDuration;
 
@@ -73,7 +73,7 @@ pub async fn fill(
     site.analyze().await
 }
 
-fn order(customer: &BenchCustomer, filling: &Filling) -> CallOrder {
+fn order(customer: &BenchCustomer, filling: &Filling) -> AcceptedCall {
     let mut order = customer.order();
     order.queueing.valid_for = filling.valid_for;
     if let Some(callee) = filling.callee {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use sound::renderer::{Piece, Requester};
 use sound::speech::{Espeak, NamedVoice, NaturalEngine, NaturalWorkers, Speaker};
-use sound::{PromptRenderer, RendererSettings, Utterance, VoiceOptions, VoiceWish};
+use sound::{PromptRenderer, RendererSettings, Utterance, VoiceChoice, VoiceOptions};
 use supervisor::Supervisor;
 use tokio::task::JoinSet;
 
@@ -171,7 +171,7 @@ async fn make(
             text,
             options: VoiceOptions::default(),
         },
-        wish: VoiceWish {
+        choice: VoiceChoice {
             name: Some(speaker.to_owned()),
             is_private: false,
         },

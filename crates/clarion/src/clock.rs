@@ -95,6 +95,46 @@ impl Clock {
     }
 }
 
+/// A clock that goes further than this between two looks was set.
+const JUMP: SignedDuration = SignedDuration::from_mins(1);
+/// So long a clock that was set is not believed where something would be lost for good: an operator who has mistyped a date has time to see it.
+const DISTRUST: Duration = Duration::from_secs(3600);
+
+/// Tells whether a clock was set lately, by another one that cannot be set.
+#[derive(Debug)]
+pub struct JumpWatch {
+    clock: Clock,
+    /// How far the clock was ahead of the time since the start of the machine at the last look.
+    ahead: SignedDuration,
+    jumped_at: Option<Duration>,
+}
+
+impl JumpWatch {
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            ahead: ahead(&clock),
+            clock,
+            jumped_at: None,
+        }
+    }
+
+    /// Whether the clock may be believed. To be asked every few seconds: what it does meanwhile is one step.
+    pub fn believes(&mut self) -> bool {
+        let (steady, ahead) = (self.clock.steady(), ahead(&self.clock));
+        if (ahead - self.ahead).abs() > JUMP {
+            self.jumped_at = Some(steady);
+        }
+        self.ahead = ahead;
+        let since = self.jumped_at.map(|at| steady.saturating_sub(at));
+        since.is_none_or(|since| since >= DISTRUST)
+    }
+}
+
+fn ahead(clock: &Clock) -> SignedDuration {
+    let steady = SignedDuration::try_from(clock.steady()).unwrap_or(SignedDuration::MAX);
+    clock.now().duration_since(Timestamp::UNIX_EPOCH) - steady
+}
+
 fn add(millis: &AtomicI64, by: SignedDuration) {
     let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
     millis.fetch_add(by, Ordering::Relaxed);
@@ -144,5 +184,30 @@ impl ClockReading {
         self.time
             .saturating_sub(ago)
             .expect("a duration without calendar units")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_was_set_is_not_believed_for_an_hour() {
+        let clock = Clock::of_runtime(TimeZone::UTC, Timestamp::UNIX_EPOCH);
+        let mut watch = JumpWatch::new(clock.clone());
+        let mut after = async |time| {
+            tokio::time::advance(time).await;
+            watch.believes()
+        };
+        let minute = Duration::from_secs(60);
+        assert!(after(minute * 600).await, "time passes");
+        clock.shift(SignedDuration::from_secs(59));
+        assert!(after(minute).await, "it was set right by a little");
+        for hours in [72, -72] {
+            clock.shift(SignedDuration::from_hours(hours));
+            assert!(!after(Duration::ZERO).await);
+            assert!(!after(minute * 59).await);
+            assert!(after(minute).await, "{hours}");
+        }
     }
 }

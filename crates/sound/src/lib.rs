@@ -23,4 +23,4 @@ pub mod wav;
 pub use g711::{EncodedAudio, RATE};
 pub use prompt::{Playlist, PlaylistItem};
 pub use renderer::{PromptError, PromptRenderer, RendererSettings};
-pub use speech::{Utterance, VoiceOptions, VoiceWish};
+pub use speech::{Utterance, VoiceChoice, VoiceOptions};

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use crate::cache::Key;
 use crate::cache::disk::Disk;
 use crate::prompt::Playlist;
-use crate::speech::{Speaker, SpeechError, Utterance, VoiceWish};
+use crate::speech::{Speaker, SpeechError, Utterance, VoiceChoice};
 use crate::spelled::SpelledCharacter;
 use crate::wav::{AudioError, Wav, WavLimits};
 use crate::{background, level, telephone};
@@ -87,7 +87,7 @@ pub struct Requester<'a>(pub &'a str);
 pub enum Piece {
     Speech {
         speech: Utterance,
-        wish: VoiceWish,
+        choice: VoiceChoice,
     },
     File {
         content: String,
@@ -104,9 +104,11 @@ pub type ReadFile = Box<dyn FnOnce() -> Result<Vec<u8>, String> + Send>;
 impl std::fmt::Debug for Piece {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Piece::Speech { speech, wish } => {
+            Piece::Speech { speech, choice } => {
                 let mut told = f.debug_struct("Speech");
-                told.field("speech", speech).field("wish", wish).finish()
+                told.field("speech", speech)
+                    .field("choice", choice)
+                    .finish()
             }
             Piece::File { content, .. } => f.debug_tuple("File").field(content).finish(),
             Piece::Character(_) => f.write_str("Character"),
@@ -296,10 +298,10 @@ impl Shared {
         match piece {
             Piece::Speech {
                 speech: Utterance { text, options },
-                wish,
+                choice,
             } => Key::of(&[
                 b"speech",
-                self.speaker.identity(text, wish).as_bytes(),
+                self.speaker.identity(text, choice).as_bytes(),
                 text.as_bytes(),
                 &options.speed.to_le_bytes(),
                 &options.volume.to_le_bytes(),
@@ -318,7 +320,7 @@ impl Shared {
 
     fn labour(&self, piece: &Piece) -> Labour {
         match piece {
-            Piece::Speech { speech, wish } if !self.speaker.is_quick(&speech.text, wish) => {
+            Piece::Speech { speech, choice } if !self.speaker.is_quick(&speech.text, choice) => {
                 Labour::Slow
             }
             _ => Labour::Quick,
@@ -367,8 +369,8 @@ impl Shared {
         if let Some(sound) = disk.and_then(|disk| disk.get(key)) {
             // What another voice than the first has spoken is not on the disk.
             let voice = match &piece {
-                Piece::Speech { speech, wish } => {
-                    Some(self.speaker.first_voice(&speech.text, wish))
+                Piece::Speech { speech, choice } => {
+                    Some(self.speaker.first_voice(&speech.text, choice))
                 }
                 _ => None,
             };
@@ -395,10 +397,10 @@ impl Shared {
 
     fn samples(&self, piece: Piece, depth: usize) -> Result<MadeSound, PromptError> {
         Ok(match piece {
-            Piece::Speech { speech, wish } => {
+            Piece::Speech { speech, choice } => {
                 let mut text = InterruptedText::new();
                 let mut interlude = || self.let_others(depth, &mut text);
-                let spoken = self.speaker.speak_with(&speech, &wish, &mut interlude)?;
+                let spoken = self.speaker.speak_with(&speech, &choice, &mut interlude)?;
                 MadeSound {
                     samples: spoken.samples,
                     voice: Some(spoken.voice),

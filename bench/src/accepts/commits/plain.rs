@@ -4,7 +4,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clarion::domain::request_key::CallOrder;
+use clarion::domain::request_key::AcceptedCall;
 use clarion::store::sqlite::{self, calls, checkpoint::Checkpointer};
 use rusqlite::Connection;
 use supervisor::Supervisor;
@@ -83,13 +83,13 @@ impl PlainLoop {
 }
 
 /// Calls in the order of their callSids, as a server makes them.
-pub fn batch(customer: &BenchCustomer, calls: u64) -> Vec<CallOrder> {
+pub fn batch(customer: &BenchCustomer, calls: u64) -> Vec<AcceptedCall> {
     let mut batch: Vec<_> = (0..calls).map(|_| customer.order()).collect();
     batch.sort_by(|a, b| a.call.sid.cmp(&b.call.sid));
     batch
 }
 
-pub fn commit(connection: &Connection, batch: &[CallOrder]) -> anyhow::Result<()> {
+pub fn commit(connection: &Connection, batch: &[AcceptedCall]) -> anyhow::Result<()> {
     let execute = |sql| -> anyhow::Result<()> {
         connection.prepare_cached(sql)?.execute([])?;
         Ok(())

@@ -2,7 +2,7 @@
 //! something else there stays accepted, as if it had not sent it.
 
 use super::wire::{Field, Fields};
-use crate::domain::callback::{EventWish, RespUrl};
+use crate::domain::callback::{EventSubscription, RespUrl};
 
 pub const CALL_STATE_URL: Field = Field::optional(
     "callStateUrl",
@@ -21,9 +21,9 @@ pub const CALL_STATE_PUSH: Field = Field::optional(
     "0 = every event, 1 = only the last. Another value means the default.",
 );
 
-pub fn wish(fields: &Fields) -> Option<EventWish> {
+pub fn subscription(fields: &Fields) -> Option<EventSubscription> {
     let url = fields.if_text(CALL_STATE_URL.name)?;
     let url = RespUrl::named_by(CALL_STATE_URL.name, url).ok()?;
     let only_last = fields.if_text(CALL_STATE_PUSH.name) == Some("1");
-    Some(EventWish { url, only_last })
+    Some(EventSubscription { url, only_last })
 }

@@ -126,7 +126,7 @@ impl WantedNotice {
             any |= fields.text(name)?.is_some();
         }
         let keys = WantedKeys::read(fields, config)?;
-        let is_watched = event_fields::wish(fields).is_some();
+        let is_watched = event_fields::subscription(fields).is_some();
         if !any && keys.is_none() && !is_watched {
             return Ok(None);
         }
@@ -273,13 +273,13 @@ where
 
 /// 0 is as if it were not sent.
 fn machine_detection(fields: &Fields) -> Result<Option<MachineDetection>, Refusal> {
-    let wish = fields.text(MACHINE_DETECT.name)?;
-    let Some(wish) = wish.filter(|wish| *wish != "0") else {
+    let asked = fields.text(MACHINE_DETECT.name)?;
+    let Some(asked) = asked.filter(|asked| *asked != "0") else {
         return Ok(None);
     };
     let found = MachineDetection::ALL
         .into_iter()
-        .find(|machine| machine.as_str() == wish);
+        .find(|machine| machine.as_str() == asked);
     let wrong = || Refusal::field("machineDetect must be 0, 1, 2 or 3");
     found.map(Some).ok_or_else(wrong)
 }

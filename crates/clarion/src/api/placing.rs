@@ -15,7 +15,7 @@ use super::wire::{Content, Field, Fields, Form};
 use crate::config::Config;
 use crate::domain::account::{Account, AccountSid, AppId, Application};
 use crate::domain::call::{self, CallKind, CallSid, NewCall, Priority, Queueing};
-use crate::domain::callback::{EventWish, RespUrl};
+use crate::domain::callback::{EventSubscription, RespUrl};
 use crate::domain::notice::Recipient;
 use crate::domain::phone_number::PhoneNumber;
 use crate::domain::prompt::{self, AudioFile, FileName, FileOwner, Prompt, Speech, VerifyCode};
@@ -234,7 +234,7 @@ pub struct CommonFields {
     resp_url: Option<RespUrl>,
     user_data: Option<String>,
     max_talk: Option<u32>,
-    pub events: Option<EventWish>,
+    pub events: Option<EventSubscription>,
 }
 
 impl CommonFields {
@@ -259,7 +259,7 @@ impl CommonFields {
             resp_url: fields.text("respUrl")?.map(RespUrl::parse).transpose()?,
             user_data: call::user_data(fields.raw("userData")?, config.calls.max_user_data_bytes)?,
             max_talk: call::max_talk(fields.text("maxCallTime")?, config.calls.max_talk)?,
-            events: event_fields::wish(fields),
+            events: event_fields::subscription(fields),
         })
     }
 }

@@ -61,6 +61,7 @@ async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
     if let Some(url) = action {
         let (app, now) = (application.id.clone(), api.clock.now());
         let owed = OwedCallback::of_state(sid.clone(), app, url, is_over, now);
+        let receiver = owed.clone().numbered(1).receiver();
         let is_owed = api.store.owe_event(owed).await;
         if !is_owed.map_err(|error| unavailable(&error))? {
             return Err(Refusal::new(
@@ -68,7 +69,8 @@ async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
                 "action: too many answers about this call have been asked for",
             ));
         }
-        api.callback_owed.something_is_owed();
+        let (account, app) = (&request.account.sid, &application.id);
+        api.callback_owed.is_owed_at(account, app, [receiver]);
     }
     let state = if is_over { "0" } else { "1" };
     Ok(Content::Group(

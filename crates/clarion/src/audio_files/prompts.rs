@@ -5,7 +5,7 @@ use sound::renderer::{Piece, Requester};
 use sound::spelled::SpelledCharacter;
 use sound::text::{Language, with_readings};
 use sound::{
-    Playlist, PromptError, PromptRenderer, RendererSettings, Utterance, VoiceOptions, VoiceWish,
+    Playlist, PromptError, PromptRenderer, RendererSettings, Utterance, VoiceChoice, VoiceOptions,
 };
 use supervisor::Supervisor;
 use tokio::runtime::Handle;
@@ -77,7 +77,7 @@ fn spoken(speech: &Speech, is_private: bool) -> Piece {
                 background: speech.background,
             },
         },
-        wish: VoiceWish {
+        choice: VoiceChoice {
             name: speech.voice.as_ref().map(ToString::to_string),
             is_private,
         },

@@ -10,6 +10,7 @@ use supervisor::Watch;
 use tokio::task::JoinSet;
 
 use super::{Billing, retention};
+use crate::clock::JumpWatch;
 use crate::domain::bill::calendar;
 use crate::domain::claim::NodeId;
 use crate::store::Store;
@@ -164,9 +165,13 @@ async fn renew(store: Arc<dyn Store>, node: NodeId) {
 pub async fn keep_closing(billing: Arc<Billing>, node: NodeId, watch: Watch) {
     let mut closer = Closer::new(Arc::clone(&billing), node);
     let mut sweeps = retention::Rhythm::from(billing.clock.now());
+    // A closed day never changes, so a clock that was set to another day closes nothing for a while.
+    let mut jumps = JumpWatch::new(billing.clock.clone());
     loop {
         watch.beat();
-        if let Err(error) = closer.step().await {
+        if jumps.believes()
+            && let Err(error) = closer.step().await
+        {
             tracing::error!(%error, "a day could not be closed; trying again");
         }
         if sweeps.is_due(billing.clock.now())

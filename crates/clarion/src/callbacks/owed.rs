@@ -6,7 +6,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use crate::domain::account::{AccountSid, AppId};
-use crate::domain::callback::OwedCallback;
 
 /// Receivers that are kept in mind; beyond them the worker looks.
 pub const MOST: usize = 500;
@@ -50,16 +49,25 @@ impl NewlyOwed {
 }
 
 impl OwedSignal {
-    /// This callback of an account was committed, and is due.
-    pub fn is_owed(&self, account: &AccountSid, callback: &OwedCallback) {
-        let owed = OwedReceiver {
+    /// Something was committed and is due at these receivers, or may have been: where there is nothing, the worker asks once in vain.
+    pub fn is_owed_at(
+        &self,
+        account: &AccountSid,
+        app: &AppId,
+        receivers: impl IntoIterator<Item = String>,
+    ) {
+        let owed = receivers.into_iter().map(|receiver| OwedReceiver {
             account: account.clone(),
-            app: callback.app.clone(),
-            receiver: callback.receiver(),
-        };
+            app: app.clone(),
+            receiver,
+        });
+        let mut owed = owed.peekable();
+        if owed.peek().is_none() {
+            return;
+        }
         let mut newly = self.newly();
         if let NewlyOwed::Only(known) = &mut *newly {
-            known.insert(owed);
+            known.extend(owed);
             if known.len() > MOST {
                 *newly = NewlyOwed::Anything;
             }
@@ -88,24 +96,10 @@ impl OwedSignal {
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
-
     use super::*;
-    use crate::domain::call::CallSid;
-    use crate::domain::callback::{CallbackKey, RespUrl};
 
-    fn callback(host: &str) -> OwedCallback {
-        let sid: CallSid = "26111800000000000000000000000001".parse().unwrap();
-        let key = CallbackKey::of_end(sid);
-        OwedCallback {
-            webhook_id: key.webhook_id(),
-            key,
-            app: "aa11".repeat(8).parse().unwrap(),
-            url: RespUrl::parse(&format!("https://{host}/voice")).unwrap(),
-            body: String::new(),
-            owed_at: Timestamp::UNIX_EPOCH,
-            valid_for: None,
-        }
+    fn app() -> AppId {
+        "aa11".repeat(8).parse().unwrap()
     }
 
     fn account() -> AccountSid {
@@ -116,16 +110,15 @@ mod tests {
     async fn what_was_said_before_anyone_listened_is_heard_once() {
         let signal = OwedSignal::default();
         for host in ["a.example", "b.example", "a.example"] {
-            signal.is_owed(&account(), &callback(host));
+            signal.is_owed_at(&account(), &app(), [host.to_owned()]);
         }
         let NewlyOwed::Only(heard) = signal.heard().await else {
             panic!("every receiver was named");
         };
         let mut receivers: Vec<_> = heard.into_iter().map(|owed| owed.receiver).collect();
         receivers.sort();
-        let wanted = ["a.example", "b.example"].map(|host| callback(host).receiver());
-        assert_eq!(receivers, wanted);
-        signal.is_owed(&account(), &callback("c.example"));
+        assert_eq!(receivers, ["a.example", "b.example"]);
+        signal.is_owed_at(&account(), &app(), ["c.example".to_owned()]);
         assert!(matches!(signal.heard().await, NewlyOwed::Only(heard) if heard.len() == 1));
     }
 
@@ -133,12 +126,12 @@ mod tests {
     async fn too_many_receivers_or_an_unknown_one_mean_anything() {
         let signal = OwedSignal::default();
         for number in 0..=MOST {
-            signal.is_owed(&account(), &callback(&format!("r{number}.example")));
+            signal.is_owed_at(&account(), &app(), [format!("r{number}.example")]);
         }
         assert_eq!(signal.heard().await, NewlyOwed::Anything);
-        signal.is_owed(&account(), &callback("a.example"));
+        signal.is_owed_at(&account(), &app(), ["a.example".to_owned()]);
         signal.something_is_owed();
-        signal.is_owed(&account(), &callback("b.example"));
+        signal.is_owed_at(&account(), &app(), ["b.example".to_owned()]);
         assert_eq!(signal.heard().await, NewlyOwed::Anything);
     }
 }

@@ -15,7 +15,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::delivery::{WebhookResponse, WebhookSender};
-use super::owed::OwedSignal;
+use super::owed::{NewlyOwed, OwedReceiver, OwedSignal};
 use super::quiet::{NextLook, QuietTime};
 use crate::clock::Clock;
 use crate::config::CallbacksConfig;
@@ -36,6 +36,13 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// The fewest places that a step takes for a receiver, where there are as many: most steps find one or two callbacks, and each place that is not
 /// needed is given back.
 const FEWEST_PLACES: usize = 8;
+
+/// An event that goes elsewhere than the one before it of the same call is looked for so soon after that one.
+const EVENT_PAUSE: Duration = Duration::from_millis(250);
+
+/// An event may be tried for a minute. One that has had no place for so much longer is given up untried, so many with each look for lost leases.
+const EVENT_PATIENCE: SignedDuration = SignedDuration::from_mins(5);
+const MOST_LATE: u32 = 5000;
 
 /// The result of a step.
 #[derive(Debug, PartialEq, Eq)]
@@ -94,6 +101,8 @@ pub struct Worker {
     /// When what was put back may be tried again.
     put_back_until: Instant,
     next_reclaim: Instant,
+    /// Before, events may be late because no server ran: those are tried once.
+    late_from: Instant,
     quiet: QuietTime,
 }
 
@@ -125,6 +134,7 @@ impl Worker {
             next_due: None,
             put_back_until: Instant::now(),
             next_reclaim: Instant::now(),
+            late_from: Instant::now() + EVENT_PATIENCE.unsigned_abs(),
             quiet: QuietTime::default(),
         }
     }
@@ -328,7 +338,26 @@ impl Worker {
             self.quiet.end();
             tracing::info!(callbacks = freed, "taken over from a process that is gone");
         }
+        if Instant::now() >= self.late_from {
+            self.give_up_late_events().await?;
+        }
         self.next_reclaim = Instant::now() + self.poll;
+        Ok(())
+    }
+
+    /// Nobody waits for an event that is as old as this.
+    async fn give_up_late_events(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let late = self
+            .store
+            .give_up_late_events(EVENT_PATIENCE, now, MOST_LATE);
+        let late = late.await?;
+        if late > 0 {
+            tracing::info!(
+                events = late,
+                "events given up: they have waited too long for a place at their receivers"
+            );
+        }
         Ok(())
     }
 
@@ -398,11 +427,18 @@ impl Worker {
         let next = self
             .schedule
             .next(reply.verdict, failures, time_left, reply.asked, random);
-        match next.wait() {
-            // The next event of the same call has waited for this one.
-            _ if held.callback.lease.key.is_event() => self.quiet.end(),
-            Some(wait) => self.quiet.is_due_at(Instant::now() + wait.unsigned_abs()),
-            None => {}
+        if let Some(wait) = next.wait() {
+            self.quiet.is_due_at(Instant::now() + wait.unsigned_abs());
+        }
+        if held.callback.lease.key.is_event() {
+            // The next event of the same call has waited for this one: mostly it goes to the same receiver.
+            let same = OwedReceiver {
+                account: held.callback.account.clone(),
+                app: held.callback.app.clone(),
+                receiver: held.host.clone(),
+            };
+            self.quiet.hear(NewlyOwed::Only(HashSet::from([same])));
+            self.quiet.is_due_at(Instant::now() + EVENT_PAUSE);
         }
         tell(&held, &reply, took, next);
         self.ended.push(EndedAttempt {
@@ -424,8 +460,10 @@ impl Worker {
         metrics::counter!("clarion_callbacks_put_back_total").increment(1);
         lock(&self.places).give_back(held.place);
         self.put_back.push(held.callback.lease.clone());
-        self.quiet.end();
         self.put_back_until = Instant::now() + PUT_BACK_PAUSE;
+        let receiver = (held.callback.account.clone(), held.host.clone());
+        self.quiet.pass_over([receiver]);
+        self.quiet.is_due_at(self.put_back_until);
     }
 
     /// Records the attempts that have ended, and puts back what had no place. If the database fails, they are kept and recorded later.

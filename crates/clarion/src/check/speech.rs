@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use natural::Installation;
 use sound::speech::{Speaker, SpeechError, Spoken};
-use sound::{RATE, Utterance, VoiceOptions, VoiceWish};
+use sound::{RATE, Utterance, VoiceChoice, VoiceOptions};
 
 use super::finding::Finding;
 use crate::audio_files::voices;
@@ -82,7 +82,7 @@ fn try_voice(
     language: &'static str,
     text: &str,
 ) -> Option<TriedVoice> {
-    let wish = VoiceWish {
+    let choice = VoiceChoice {
         name: Some(name.to_string()),
         is_private: false,
     };
@@ -90,10 +90,10 @@ fn try_voice(
         text: text.to_owned(),
         options: VoiceOptions::default(),
     };
-    (speaker.first_voice(text, &wish) == *name).then(|| TriedVoice {
+    (speaker.first_voice(text, &choice) == *name).then(|| TriedVoice {
         name: Arc::clone(name),
         language,
-        spoken: speaker.speak(&speech, &wish),
+        spoken: speaker.speak(&speech, &choice),
     })
 }
 

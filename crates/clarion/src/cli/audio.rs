@@ -13,7 +13,7 @@ use super::print;
 use super::voice::SpeechOptions;
 use crate::domain::account::AppId;
 use crate::domain::prompt::{AddedFile, Prompt};
-use crate::management::{BroughtFile, Management};
+use crate::management::{Management, OfferedFile};
 
 #[derive(Debug, Subcommand)]
 pub enum AudioCommand {
@@ -94,13 +94,13 @@ pub async fn run(command: AudioCommand, management: &Management) -> anyhow::Resu
     Ok(())
 }
 
-fn brought(file: &Path, limit: usize) -> BroughtFile {
+fn brought(file: &Path, limit: usize) -> OfferedFile {
     let name = file.file_name().and_then(|name| name.to_str());
     let bytes = match name {
         Some(_) => read(file, limit).map_err(|error| format!("{error:#}")),
         None => Err(format!("{} has no name", file.display())),
     };
-    BroughtFile {
+    OfferedFile {
         name: name.unwrap_or_default().to_owned(),
         bytes: bytes.map(Into::into),
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::audio::{Owner, read};
 use super::print;
 use crate::audio_files::names;
-use crate::management::{BroughtFile, ImportedAudio, Management};
+use crate::management::{ImportedAudio, Management, OfferedFile};
 
 /// Stands for what could not be read.
 const UNREADABLE: char = char::REPLACEMENT_CHARACTER;
@@ -37,7 +37,7 @@ pub async fn run(options: ImportOptions, management: &Management) -> anyhow::Res
         bail!("there is no file in {}", options.folder.display());
     }
     let limit = management.config().audio_files.limits.bytes;
-    let files = files.iter().map(|(name, paths)| BroughtFile {
+    let files = files.iter().map(|(name, paths)| OfferedFile {
         name: name.clone(),
         bytes: bytes_of(name, paths, limit).map(Into::into),
     });

@@ -167,8 +167,8 @@ fn tell_notice(seen: &SeenCall, notice: &Notice) -> Map<String, Value> {
     ])
 }
 
-fn tell_machine(wish: MachineDetection) -> String {
-    let told = match wish {
+fn tell_machine(wanted: MachineDetection) -> String {
+    let told = match wanted {
         MachineDetection::Report => "reported",
         MachineDetection::HangUp => "hung up on",
         MachineDetection::AfterBeep => "spoken to after the beep",

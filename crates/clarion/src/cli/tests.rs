@@ -15,8 +15,8 @@ use crate::domain::intake::change::IntakeChange;
 use crate::domain::intake::{IntakeFormat, IntakeName};
 use crate::management::settings::Settings;
 use crate::management::{
-    BroughtFile, CallbackReplay, Management, ManagementError, NewAccount, NewApplication,
-    NewIntake, WrittenList,
+    CallbackReplay, Management, ManagementError, NewAccount, NewApplication, NewIntake,
+    OfferedFile, WrittenList,
 };
 use crate::store::ReplayFrom;
 
@@ -122,7 +122,7 @@ async fn change_everything(desk: &Management, account: &AccountSid, app: &AppId)
     tried(desk.remove_do_not_call(account, &numbers)).await;
     tried(desk.import_do_not_call(account, "numbers of today.txt", &b"13800000000\n"[..])).await;
     let brought = || {
-        std::iter::once(BroughtFile {
+        std::iter::once(OfferedFile {
             name: "a b.wav".to_owned(),
             bytes: Ok(vec![0].into()),
         })

@@ -26,7 +26,7 @@ use super::words::Words;
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::prompt::AddedFile;
-use crate::management::{BroughtFile, ManagementError};
+use crate::management::{ManagementError, OfferedFile};
 
 /// How long a sound waits for its place.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -120,7 +120,7 @@ pub async fn upload(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
     }
     let management = console.acting(&visit);
     let names: Vec<_> = visit.files().iter().map(|file| file.name.clone()).collect();
-    let files = visit.files().iter().map(|file| BroughtFile {
+    let files = visit.files().iter().map(|file| OfferedFile {
         name: file.name.clone(),
         bytes: Ok(file.bytes.clone()),
     });

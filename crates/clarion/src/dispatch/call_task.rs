@@ -166,6 +166,10 @@ impl CallRunner {
             if hang_up.is_cancelled() {
                 return Next::Requeue(SignedDuration::ZERO);
             }
+            // Whoever looks for calls that are over ends it.
+            if progress.is_too_late() {
+                return Next::Requeue(SignedDuration::ZERO);
+            }
             match self.obstacle(&progress.claimed).await {
                 Ok(None) => {}
                 Ok(Some(next)) => return next,
@@ -220,6 +224,13 @@ impl CallRunner {
     /// What keeps a call from being dialled that was allowed when it was accepted.
     async fn obstacle(&self, claimed: &ClaimedCall) -> Result<Option<Next>, StoreError> {
         let call = &claimed.call;
+        let rules = self.customers.rules(&call.account, &call.app).await?;
+        if rules.is_stopped {
+            let why = "the account was suspended while the call waited";
+            let reason = EndReason::because(Outcome::Cancelled, why);
+            let reason = reason.for_good(NoticeEnding::Cancelled);
+            return Ok(Some(Next::End(reason)));
+        }
         let planner = &self.recorder.planner;
         let reason = if self.barred.contains(call.number.digits()) {
             Some("the number was barred while the call waited")

@@ -72,6 +72,11 @@ impl TrunksLeft {
         if is_known { taken } else { wanted }
     }
 
+    /// Whether no call of any route could start.
+    pub fn are_all_full(&self) -> bool {
+        self.left.values().all(|left| left.calls == 0)
+    }
+
     /// Whether no call of this route could start, whosever it is.
     pub fn is_full(&self, route: &RouteKey) -> bool {
         let mut known = route.trunks().filter_map(|trunk| self.left.get(trunk));

@@ -48,6 +48,8 @@ pub enum QueueRest {
     /// Whatever may start has started, or nobody looked.
     #[default]
     Waits,
+    /// No trunk can carry anything: calls that are queued meanwhile cannot start either.
+    TrunksFull,
     /// As much was claimed as was asked for: more may start at once.
     MayStart,
 }
@@ -74,6 +76,7 @@ impl Claimer {
         let routes = full.iter().map(|(_, route)| route);
         let wanted = routes.filter(|route| trunks.is_full(route));
         self.pool().want_more(wanted.flat_map(RouteKey::trunks));
+        let all_full = trunks.are_all_full();
         let shares = fair_shares(free, trunks, waiting, turn);
         if shares.is_empty() {
             let starts = full.iter();
@@ -82,10 +85,10 @@ impl Claimer {
             return Ok(ClaimedCalls {
                 calls: Vec::new(),
                 next_look: next_due.into_iter().chain(starts).min(),
-                rest: if lanes == 0 {
-                    QueueRest::Nothing
-                } else {
-                    QueueRest::Waits
+                rest: match lanes {
+                    0 => QueueRest::Nothing,
+                    _ if all_full => QueueRest::TrunksFull,
+                    _ => QueueRest::Waits,
                 },
             });
         }

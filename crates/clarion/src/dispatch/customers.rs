@@ -29,6 +29,8 @@ const IDLE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Default)]
 pub struct AccountRules {
     pub hours: Option<Arc<CallWindow>>,
+    /// It makes no calls.
+    pub is_stopped: bool,
     /// There are numbers that it must not call.
     pub has_do_not_call: bool,
 }
@@ -49,6 +51,7 @@ struct Known {
 impl Known {
     fn left(&self, now: Instant) -> u32 {
         match self.spent_until {
+            _ if self.rules.is_stopped => 0,
             Some(until) if now < until => 0,
             _ if self.preparing >= MOST_PREPARING => 0,
             _ => self.limits.at_once.saturating_sub(self.running),
@@ -139,8 +142,8 @@ impl CustomerLimits {
     }
 
     async fn read_limits(&self, account: &AccountSid, app: &AppId) -> Result<(), StoreError> {
-        let terms = self.store.customer_terms(account, app).await?;
-        let (of_account, of_app) = (terms.account, terms.app);
+        let rules = self.store.customer_rules(account, app).await?;
+        let (of_account, of_app) = (rules.account, rules.app);
         let (at_once, per_second) = (self.defaults.at_once, self.defaults.per_second);
         let of_account = CallLimits {
             at_once: of_account.calls_at_once.unwrap_or(at_once),
@@ -151,8 +154,9 @@ impl CustomerLimits {
             per_second: of_app.calls_per_second.unwrap_or(u32::MAX),
         };
         let rules = AccountRules {
-            hours: terms.hours.map(Arc::new),
-            has_do_not_call: terms.has_do_not_call,
+            hours: rules.hours.map(Arc::new),
+            is_stopped: rules.is_stopped,
+            has_do_not_call: rules.has_do_not_call,
         };
         self.remember(Customer::Account(account.clone()), of_account, rules);
         self.remember(Customer::App(app.clone()), of_app, AccountRules::default());

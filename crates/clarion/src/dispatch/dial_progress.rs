@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
 
 use crate::domain::claim::{CallUpdate, ClaimedCall};
 use crate::domain::leg::Leg;
@@ -12,6 +13,7 @@ use crate::domain::notice::keys::CalleeChoice;
 #[derive(Debug, Clone)]
 pub struct DialProgress {
     pub claimed: ClaimedCall,
+    pub claimed_at: Instant,
     pub trunk: Option<String>,
     /// Trunks that were tried for the call, also before it was claimed.
     pub tries: u32,
@@ -35,6 +37,7 @@ impl DialProgress {
         Self {
             tries: claimed.tries,
             claimed,
+            claimed_at: Instant::now(),
             trunk: None,
             dialled_at: None,
             rang_at: None,
@@ -45,6 +48,14 @@ impl DialProgress {
             legs: Vec::new(),
             unwritten: None,
         }
+    }
+
+    /// Its time is over, and nothing was dialled for this attempt: it must not begin any more.
+    pub fn is_too_late(&self) -> bool {
+        let left = self.claimed.time_left;
+        let is_spent =
+            |left| self.claimed_at.elapsed() >= Duration::try_from(left).unwrap_or_default();
+        self.claimed.legs_before == 0 && self.legs.is_empty() && left.is_some_and(is_spent)
     }
 
     /// Trunks that were tried for this attempt.

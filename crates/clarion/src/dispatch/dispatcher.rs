@@ -12,14 +12,13 @@ use super::call_task::CallRunner;
 use super::claiming::{Claimer, QueueRest};
 use super::customers::CustomerSlot;
 use super::running::RunningSlot;
+use super::wake_ups::WakeUps;
 use crate::domain::claim::ClaimedCall;
 use crate::seldom::Seldom;
 use crate::store::StoreError;
 
 /// The queue is looked at this often when nothing has happened.
 const POLL: Duration = Duration::from_secs(1);
-/// After the end of a call, while nothing waits.
-const NO_HURRY: Duration = Duration::from_millis(10);
 /// The dispatcher waits for the database at most this long before it counts as down.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// After the last calls were hung up, their ends have this long to be written. What is not written then, the next start finds.
@@ -33,12 +32,7 @@ pub struct Dispatcher {
     pub calls: TaskTracker,
     /// Cancelled when the process can wait no longer for its calls.
     pub given_up: CancellationToken,
-    /// Somebody has put a call into the queue, or has opened a trunk.
-    pub queued: Arc<Notify>,
-    /// A call has ended, or was put back.
-    pub room: Arc<Notify>,
-    /// Another node has put a call into the queue.
-    pub woken: Arc<Notify>,
+    pub wake_ups: WakeUps,
     /// Calls have been claimed and have no task yet.
     pub claimed_point: PanicPoint,
 }
@@ -75,26 +69,8 @@ impl Dispatcher {
                 }
             };
             stopping
-                .run_until_cancelled(self.until_worth_while(pause, rest))
+                .run_until_cancelled(self.wake_ups.next(pause, rest))
                 .await;
-        }
-    }
-
-    /// Until it is worth while to look again. While nothing waits for the room that a call leaves, there is no hurry: what its end has put into the
-    /// queue is found a moment later, with that of others.
-    async fn until_worth_while(&self, pause: Duration, rest: QueueRest) {
-        let room = async {
-            self.room.notified().await;
-            if rest == QueueRest::Nothing {
-                tokio::time::sleep(NO_HURRY).await;
-            }
-        };
-        tokio::select! {
-            biased;
-            () = self.queued.notified() => {}
-            () = self.woken.notified() => {}
-            () = room => {}
-            () = tokio::time::sleep(pause) => {}
         }
     }
 
@@ -118,7 +94,7 @@ impl Dispatcher {
                 .claimer
                 .customers
                 .enter(&claimed.call.account, &claimed.call.app),
-            _wake: WakeOnDrop(Arc::clone(&self.room)),
+            _wake: WakeOnDrop(Arc::clone(&self.wake_ups.room)),
         };
         let channel = self.runner.first_channel(&claimed);
         let (runner, given_up) = (Arc::clone(&self.runner), self.given_up.clone());

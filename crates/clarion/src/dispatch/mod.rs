@@ -35,6 +35,7 @@ mod trunk_capacity;
 pub mod trunk_line;
 pub mod trunk_pool;
 mod trunk_sharing;
+mod wake_ups;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -68,6 +69,7 @@ use self::switches::Switches;
 pub use self::switches::{STOP_ALL, drained_switch};
 use self::trunk_pool::TrunkPool;
 use self::trunk_sharing::TrunkSharing;
+use self::wake_ups::WakeUps;
 use crate::accepted::{AcceptedPrompts, Announcer};
 use crate::audio_files::prompts;
 use crate::barred_numbers::BarredNumbers;
@@ -195,9 +197,11 @@ impl Dispatch {
             }),
             calls: TaskTracker::new(),
             given_up: CancellationToken::new(),
-            room: Arc::default(),
-            queued,
-            woken,
+            wake_ups: WakeUps {
+                queued,
+                woken,
+                room: Arc::default(),
+            },
             claimed_point: supervisor.panic_point("calls-claimed"),
         });
         let stopping = CancellationToken::new();

@@ -40,13 +40,11 @@ impl Node {
     pub async fn beat(&self) -> Result<SignedDuration, StoreError> {
         let (begun, asked) = (self.lease_watch.now(), self.clock.machine());
         let heartbeat = self.store.heartbeat(&self.id, self.clock.now(), self.lease);
-        let standing = heartbeat.await?;
+        let reply = heartbeat.await?;
         self.lease_watch.renewed(begun);
         // The database has looked at its clock between our question and its answer.
         let middle = asked + self.clock.machine().duration_since(asked) / 2;
-        let ahead = standing
-            .database_time
-            .map(|time| time.duration_since(middle));
+        let ahead = reply.database_time.map(|time| time.duration_since(middle));
         Ok(ahead.unwrap_or(SignedDuration::ZERO))
     }
 }

@@ -233,8 +233,8 @@ impl Playback {
     }
 }
 
-fn machine_action(wish: MachineDetection) -> MachineAction {
-    match wish {
+fn machine_action(wanted: MachineDetection) -> MachineAction {
+    match wanted {
         MachineDetection::Report => MachineAction::Report,
         MachineDetection::HangUp => MachineAction::HangUp,
         MachineDetection::AfterBeep => MachineAction::SpeakAfterBeep,

@@ -18,8 +18,9 @@ use super::notices::{NoticePlanner, NoticeStep};
 use super::planted::{self, PlantedBug};
 use super::running::RunningCalls;
 use crate::callbacks::OwedSignal;
+use crate::domain::call::NewCall;
 use crate::domain::call_state::CallState;
-use crate::domain::callback::{CallReport, OwedCallback, OwedEvent, StateEvent};
+use crate::domain::callback::{CallReport, EventSubscription, OwedCallback, OwedEvent, StateEvent};
 use crate::domain::claim::{CallUpdate, ClaimedCall, Requeue, WatchedUpdate};
 use crate::domain::ended_call::{EndedCall, GoingOn, WentOn};
 use crate::domain::notice::ending::NoticeEnding;
@@ -260,7 +261,9 @@ impl CallRecorder {
         let is_told = step.event.is_some();
         let advanced = self.node.store.advance_call(sid, lease, step).await;
         if is_told {
-            self.owed.something_is_owed();
+            let call = &claimed.call;
+            let receiver = call.events.as_ref().map(EventSubscription::receiver);
+            self.owed.is_owed_at(&call.account, &call.app, receiver);
         }
         advanced.inspect_err(
             |error| tracing::error!(%error, "the state of a call could not be written"),
@@ -329,14 +332,18 @@ impl CallRecorder {
     pub async fn end_at(&self, progress: DialProgress, reason: EndReason, ended_at: Timestamp) {
         let ending = reason.ending;
         let ended = self.ended_call(progress, reason, ended_at);
+        let mut in_doubt = false;
         loop {
             match self.write_end(&ended, ending).await {
                 Ok(true) => break,
+                // An earlier try may have written it, and what it owes is told by nobody else.
+                Ok(false) if in_doubt => return self.tell_what_is_owed(&ended.claimed.call),
                 Ok(false) => {
                     tracing::warn!("the call had been taken over; its end is not ours to write");
                     return;
                 }
                 Err(error) => {
+                    in_doubt |= error.is_unknown();
                     if let Some(unsaid) = FAILURES.say() {
                         tracing::error!(%error, unsaid, "the end of a call could not be written; trying again");
                     }
@@ -358,16 +365,12 @@ impl CallRecorder {
             reason = ended.reason,
             "the {what} has ended"
         );
-        self.tell_what_is_owed(&ended);
+        self.tell_what_is_owed(&ended.claimed.call);
     }
 
-    fn tell_what_is_owed(&self, ended: &EndedCall) {
-        let call = &ended.claimed.call;
-        match &ended.callback {
-            _ if call.notice.is_some() || !ended.events.is_empty() => self.owed.something_is_owed(),
-            Some(callback) => self.owed.is_owed(&call.account, callback),
-            None => {}
-        }
+    fn tell_what_is_owed(&self, call: &NewCall) {
+        let receivers = call.receivers();
+        self.owed.is_owed_at(&call.account, &call.app, receivers);
     }
 
     /// False if the call is not ours any more.
@@ -410,12 +413,13 @@ impl CallRecorder {
 
     async fn go_on(&self, going: GoingOn) -> Result<WentOn, StoreError> {
         let (to, pause) = (going.next.to.number.clone(), going.next.pause);
+        let call = going.ended.claimed.call.clone();
         let went_on = self.node.store.go_on(going).await?;
         if went_on == WentOn::Yes {
             let seconds = pause.as_secs();
             tracing::info!(%to, seconds, "the next attempt of the notice is queued");
         }
-        self.owed.something_is_owed();
+        self.tell_what_is_owed(&call);
         Ok(went_on)
     }
 

@@ -213,16 +213,16 @@ impl Account {
     /// rules, and it is not the called number itself; otherwise, without an error, it is the platform's.
     pub fn caller(
         &self,
-        wish: Option<&str>,
+        requested: Option<&str>,
         called: &PhoneNumber,
         plan: &NumberingPlan,
     ) -> Option<String> {
-        plan.caller(self.shown(wish, plan), called)
+        plan.caller(self.shown(requested, plan), called)
     }
 
     /// The requested number, if the account may choose and the number is within its rules.
-    pub fn shown(&self, wish: Option<&str>, plan: &NumberingPlan) -> Option<String> {
-        let number = PhoneNumber::parse(wish?, plan).ok()?;
+    pub fn shown(&self, requested: Option<&str>, plan: &NumberingPlan) -> Option<String> {
+        let number = PhoneNumber::parse(requested?, plan).ok()?;
         let mut rules = self.display_numbers.iter();
         let is_allowed = self.permissions.custom_display_number
             && number.extension().is_none()
@@ -495,17 +495,18 @@ mod tests {
             created_at: Timestamp::UNIX_EPOCH,
             updated_at: Timestamp::UNIX_EPOCH,
         };
-        let caller = |account: &Account, wish| account.caller(wish, &called, &plan).unwrap();
+        let caller =
+            |account: &Account, requested| account.caller(requested, &called, &plan).unwrap();
         assert_eq!(caller(&account, Some("4001234567")), "864001234567");
         assert_eq!(caller(&account, Some("+8613811111111")), "8613811111111");
-        for wish in [
+        for requested in [
             None,
             Some("4007654321"),
             Some("13800000000"),
             Some("nonsense"),
             Some("4001234567-1"),
         ] {
-            assert_eq!(caller(&account, wish), "864008888888", "{wish:?}");
+            assert_eq!(caller(&account, requested), "864008888888", "{requested:?}");
         }
         account.permissions.custom_display_number = false;
         assert_eq!(caller(&account, Some("4001234567")), "864008888888");

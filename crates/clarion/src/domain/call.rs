@@ -13,7 +13,7 @@ use super::account::{AccountSid, AppId, ID_LENGTH};
 use super::bill::call_type::CallType;
 use super::call_state::CallState;
 use super::call_window::CallWindow;
-use super::callback::{EventWish, RespUrl};
+use super::callback::{EventSubscription, RespUrl};
 use super::hearing::AnsweredBy;
 use super::notice::ending::{Confirmation, NoticeEnding};
 use super::notice::keys::{CalleeChoice, NoticeKeys};
@@ -153,12 +153,25 @@ pub struct NewCall {
     pub resp_url: Option<RespUrl>,
     pub user_data: Option<String>,
     /// Who is told what happens to it, step by step.
-    pub events: Option<EventWish>,
+    pub events: Option<EventSubscription>,
     /// What the request asks for beyond one call. While an attempt of it is under way, the numbers above are those of the attempt.
     pub notice: Option<Arc<Notice>>,
 }
 
 impl NewCall {
+    /// Where everything waits that may be owed for it: the report of its end, a silence, its events.
+    pub fn receivers(&self) -> Vec<String> {
+        let notice = self.notice.as_deref();
+        let silence = notice.and_then(|notice| notice.silence.as_ref());
+        let of_end = self.resp_url.as_ref().map(RespUrl::host);
+        let of_silence = silence.map(|silence| RespUrl::from_stored(silence.url.clone()).host());
+        let of_events = self.events.as_ref().map(EventSubscription::receiver);
+        [of_end, of_silence, of_events]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
     /// What decides which trunks carry it.
     pub fn ends(&self) -> CallEnds<'_> {
         CallEnds {

@@ -8,7 +8,7 @@ use super::account::{AccountSid, AppId};
 use super::attempt::AttemptNumber;
 use super::call::{CallKind, CallSid};
 use super::call_state::CallState;
-use super::callback::EventWish;
+use super::callback::EventSubscription;
 use super::notice::Notice;
 use super::notice::ending::NoticeEnding;
 use super::outcome::Outcome;
@@ -45,7 +45,7 @@ pub struct CallRecord {
     /// How a notice ended.
     pub ending: Option<NoticeEnding>,
     /// Who is told what happens to it, step by step.
-    pub events: Option<EventWish>,
+    pub events: Option<EventSubscription>,
 }
 
 impl CallRecord {

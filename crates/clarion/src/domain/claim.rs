@@ -81,7 +81,7 @@ pub struct LaneShare {
     pub calls: u32,
 }
 
-/// A wish for calls: of each lane at most so many, as far as the limits of their customers and the caps of their callees let them start.
+/// What a node asks for when it claims: of each lane at most so many, as far as the limits of their customers and the caps of their callees let them start.
 #[derive(Debug, Clone)]
 pub struct Claim {
     pub node: NodeId,
@@ -134,7 +134,7 @@ impl CalleeCaps {
 
 /// What a node learns when its heartbeat is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NodeStanding {
+pub struct HeartbeatReply {
     /// Nodes that live, this one included.
     pub nodes: u32,
     /// What the database's clock says, where it has one of its own.
@@ -160,6 +160,8 @@ pub struct ClaimedCall {
     pub legs_before: u32,
     /// Where it may go over no other trunk than this one.
     pub only_trunk: Option<String>,
+    /// How long its attempt may still begin, from the claim on; not known of a call that was taken over.
+    pub time_left: Option<SignedDuration>,
 }
 
 impl ClaimedCall {

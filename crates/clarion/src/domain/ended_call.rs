@@ -126,7 +126,7 @@ impl GoingOn {
     }
 }
 
-/// What became of the wish to go on.
+/// What came of going on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WentOn {
     Yes,

@@ -48,7 +48,7 @@ impl RequestId {
 
 /// A call with everything that is made durable when it is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallOrder {
+pub struct AcceptedCall {
     pub call: NewCall,
     pub queueing: Queueing,
     /// Where the application has named its request.

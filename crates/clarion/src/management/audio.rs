@@ -13,7 +13,7 @@ use crate::domain::prompt::{AddedFile, AudioFile, AudioOwner, ContentId, FileNam
 
 /// A file that somebody brings, or why it cannot be read.
 #[derive(Debug)]
-pub struct BroughtFile {
+pub struct OfferedFile {
     /// Its name, as far as it can be read.
     pub name: String,
     pub bytes: Result<Bytes, String>,
@@ -90,7 +90,7 @@ impl Management {
         &self,
         app: Option<AppId>,
         names: &[String],
-        files: impl Iterator<Item = BroughtFile> + Send,
+        files: impl Iterator<Item = OfferedFile> + Send,
     ) -> Result<Vec<AddedFile>, ManagementError> {
         let change = NotedChange::new("audio add").with_any("app", app.as_ref());
         let add = async {
@@ -114,7 +114,7 @@ impl Management {
         app: Option<AppId>,
         folder: &str,
         is_trial: bool,
-        files: impl Iterator<Item = BroughtFile> + Send,
+        files: impl Iterator<Item = OfferedFile> + Send,
     ) -> Result<AudioImport, ManagementError> {
         let change = NotedChange::new("audio import").with_any("app", app.as_ref());
         let change = change.on(folder).where_so("dry-run", is_trial);

@@ -11,7 +11,7 @@ use crate::domain::call_state::CallState;
 use crate::domain::callback::Callback;
 use crate::domain::phone_number::PhoneNumber;
 
-/// What became of the wish to bar a number, or to allow it again.
+/// What came of barring a number, or of allowing it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BarredNumber {
     pub digits: String,

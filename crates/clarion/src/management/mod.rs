@@ -30,7 +30,7 @@ use anyhow::Context;
 use supervisor::Supervisor;
 
 pub use self::accounts::{NewAccount, NewApplication};
-pub use self::audio::{AudioImport, BroughtFile, ImportedAudio};
+pub use self::audio::{AudioImport, ImportedAudio, OfferedFile};
 pub use self::bills::BilledDay;
 pub use self::call_steps::{CallStep, CallStepKind, PlayedMessage, SeenCall};
 pub use self::callbacks::CallbackReplay;

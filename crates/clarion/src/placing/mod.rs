@@ -24,9 +24,9 @@ use crate::disk_room::{DiskRoom, RoomFor};
 use crate::domain::account::{Account, AccountSid};
 use crate::domain::bill::rating::Shortage;
 use crate::domain::call::{CallSid, CallSids, NewCall, Priority, Queueing};
-use crate::domain::callback::{OwedEvent, StateEvent};
+use crate::domain::callback::{EventSubscription, OwedEvent, StateEvent};
 use crate::domain::notice::{Notice, Recipient};
-use crate::domain::request_key::{Accepted, CallOrder, RequestKey};
+use crate::domain::request_key::{Accepted, AcceptedCall, RequestKey};
 use crate::domain::route::RouteKey;
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::random;
@@ -164,8 +164,10 @@ impl CallPlacing {
         let prompt = call.prompt.clone();
         let (at, zone) = (call.accepted_at, self.clock.zone());
         let event = OwedEvent::new(&call, StateEvent::Queued, None, at, zone);
-        let is_told = event.is_some();
-        let order = CallOrder {
+        let watched = call.events.as_ref().filter(|_| event.is_some());
+        let told = watched.map(EventSubscription::receiver);
+        let app = call.app.clone();
+        let order = AcceptedCall {
             call,
             queueing,
             request,
@@ -173,9 +175,7 @@ impl CallPlacing {
         };
         let accepted = self.make_durable(account, order).await?;
         if let (Accepted::New, Some(server)) = (&accepted, &self.server) {
-            if is_told {
-                server.callback_owed.something_is_owed();
-            }
+            server.callback_owed.is_owed_at(&account.sid, &app, told);
             server.accepted.call_accepted(account.sid.clone(), prompt);
         }
         Ok(accepted)
@@ -212,7 +212,11 @@ impl CallPlacing {
     }
 
     /// Stores the call. If the account has a balance or a spending limit, the possible cost of the call is reserved with it.
-    async fn make_durable(&self, account: &Account, order: CallOrder) -> Result<Accepted, Refusal> {
+    async fn make_durable(
+        &self,
+        account: &Account,
+        order: AcceptedCall,
+    ) -> Result<Accepted, Refusal> {
         let sid = order.call.sid.clone();
         if account.balance.is_none() && account.spending_limit.is_none() {
             let accepted = self.store.accept_call(order).await;

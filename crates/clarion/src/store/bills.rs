@@ -11,7 +11,7 @@ use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
 use crate::domain::bill::{BillFile, BillLine, BillOf, LinePlace};
 use crate::domain::call::CallSid;
 use crate::domain::claim::{Lease, NodeId};
-use crate::domain::request_key::{Accepted, CallOrder};
+use crate::domain::request_key::{Accepted, AcceptedCall};
 
 #[async_trait]
 pub trait BillBook: Send + Sync {
@@ -27,7 +27,7 @@ pub trait BillBook: Send + Sync {
     /// there is, if it pays for at least a unit.
     async fn accept_call_within_limits(
         &self,
-        order: CallOrder,
+        order: AcceptedCall,
         longest_talk: u32,
     ) -> Result<Result<Accepted, Shortage>, StoreError>;
     /// Gives back what a talk of so long cannot cost. The longest talk that is paid for; `None` where money sets no limit.

@@ -8,11 +8,11 @@ use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CancelledCall, Claim, ClaimedCall, Lease, LeaseEnd, NodeId, NodeStanding, OrphanedCall,
+    CancelledCall, Claim, ClaimedCall, HeartbeatReply, Lease, LeaseEnd, NodeId, OrphanedCall,
     Overdue, QueuedLanes, Requeue, WatchedUpdate,
 };
 use crate::domain::ended_call::{EndedCall, GoingOn, WentOn};
-use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
+use crate::domain::request_key::{Accepted, AcceptedCall, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 
 /// The queue: who takes which call, how far it has come, and its end. Every verb that writes about a call is guarded by its lease; `false`
@@ -24,7 +24,7 @@ use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 pub trait CallQueue: Send + Sync {
     /// Makes the call durable and queues it. When this returns `Ok`, a power cut loses nothing. Calling it again with the same
     /// call changes nothing, and so does a request whose name was used before.
-    async fn accept_call(&self, order: CallOrder) -> Result<Accepted, StoreError>;
+    async fn accept_call(&self, order: AcceptedCall) -> Result<Accepted, StoreError>;
     /// The call that a request of this name became.
     async fn find_request(
         &self,
@@ -74,7 +74,7 @@ pub trait CallQueue: Send + Sync {
         node: &NodeId,
         now: Timestamp,
         lease: SignedDuration,
-    ) -> Result<NodeStanding, StoreError>;
+    ) -> Result<HeartbeatReply, StoreError>;
     /// Agrees with the other nodes on what this one may use of each trunk. A trunk that another node is just asking about is left out: it stays
     /// as it was.
     async fn share_trunks(

@@ -35,6 +35,13 @@ pub trait CallbackQueue: Send + Sync {
     async fn release_callbacks(&self, leases: Vec<CallbackLease>) -> Result<(), StoreError>;
     /// Frees the callbacks of holders that are gone: on SQLite everyone but `node`, on PostgreSQL whose lease has run out. Returns how many.
     async fn reclaim_callbacks(&self, node: &str) -> Result<u64, StoreError>;
+    /// Gives up events that have waited for so long without a place, at most so many. Returns how many.
+    async fn give_up_late_events(
+        &self,
+        waited: SignedDuration,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<u64, StoreError>;
     /// Newest calls first.
     async fn callbacks(&self, filter: CallbackFilter) -> Result<CallbackPage, StoreError>;
     /// A callback with its attempts, oldest first.

@@ -10,7 +10,7 @@ use supervisor::Supervisor;
 use tokio::sync::Notify;
 
 use super::{CallQueue, Store, StoreError};
-use crate::domain::account::{AccountLimits, AccountSid, AppId, AppLimits};
+use crate::domain::account::{AccountLimits, AccountSid, AccountState, AppId, AppLimits};
 use crate::domain::attempt::CallHistory;
 use crate::domain::call::CallSid;
 use crate::domain::call_list::{CallList, ListName};
@@ -19,11 +19,13 @@ use crate::domain::claim::{Lease, NodeId};
 
 /// What a customer's calls are made by.
 #[derive(Debug, Clone, Default)]
-pub struct CustomerTerms {
+pub struct CustomerRules {
     pub account: AccountLimits,
     pub app: AppLimits,
     /// Of the account.
     pub hours: Option<CallWindow>,
+    /// It was suspended or closed: it makes no calls.
+    pub is_stopped: bool,
     /// There are numbers that the account must not call.
     pub has_do_not_call: bool,
 }
@@ -31,11 +33,11 @@ pub struct CustomerTerms {
 #[async_trait]
 pub trait DispatchStore: CallQueue + fmt::Debug {
     /// The limits of an account and of an application of it, and the account's hours.
-    async fn customer_terms(
+    async fn customer_rules(
         &self,
         account: &AccountSid,
         app: &AppId,
-    ) -> Result<CustomerTerms, StoreError>;
+    ) -> Result<CustomerRules, StoreError>;
     /// The operator's switches that are set, with their values.
     async fn operator_switches(&self) -> Result<Vec<(String, String)>, StoreError>;
     /// As `BillBook::tighten_reservation`.
@@ -72,19 +74,22 @@ pub trait DispatchStore: CallQueue + fmt::Debug {
 
 #[async_trait]
 impl<S: Store> DispatchStore for S {
-    async fn customer_terms(
+    async fn customer_rules(
         &self,
         account: &AccountSid,
         app: &AppId,
-    ) -> Result<CustomerTerms, StoreError> {
+    ) -> Result<CustomerRules, StoreError> {
         let account = self.account(account).await?;
         let app = self.application(app).await?;
-        Ok(CustomerTerms {
+        Ok(CustomerRules {
             account: account
                 .as_ref()
                 .map(|account| account.limits)
                 .unwrap_or_default(),
             app: app.map(|app| app.limits).unwrap_or_default(),
+            is_stopped: account
+                .as_ref()
+                .is_some_and(|account| account.state != AccountState::Active),
             has_do_not_call: account
                 .as_ref()
                 .is_some_and(|account| account.has_do_not_call),

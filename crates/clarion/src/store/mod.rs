@@ -66,7 +66,7 @@ pub use self::callbacks::{
     CallbackBacklog, CallbackClaim, CallbackFilter, CallbackPage, CallbackQueue, DueReceivers,
     ReceiverLook, ReplayFrom, ReplayStep, Replayed,
 };
-pub use self::dispatch_store::{CustomerTerms, DispatchStore};
+pub use self::dispatch_store::{CustomerRules, DispatchStore};
 pub use self::do_not_call::DoNotCallBook;
 pub use self::inspection::{DatabaseRoute, Inspection};
 pub use self::intakes::{IntakeBook, SeenIncident};

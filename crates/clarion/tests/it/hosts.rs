@@ -66,6 +66,49 @@ async fn holds(cluster: &Cluster, sid: &str) -> bool {
     found.is_ok_and(|rows| !rows.is_empty())
 }
 
+/// What no standby has may be gone with the primary: nobody is told that it was accepted, although the primary shows it.
+#[tokio::test]
+async fn a_call_that_no_standby_has_is_not_told_as_accepted() {
+    let mut primary = Cluster::start("", ACCESS, &[]).await;
+    let mut standby = primary.standby().await;
+    primary
+        .execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        .await;
+    primary.0.reload();
+    let client = crate::support::postgres::connect(&primary.url("clarion")).await;
+    let waits_for = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'";
+    eventually("commits wait for the standby", async || {
+        !client.query(waits_for, &[]).await.unwrap().is_empty()
+    })
+    .await;
+    let url = primary.url("clarion");
+    let server = TestServer::start_with(&format!(
+        "database = {url:?}\n[store]\nstatement_seconds = 1\n"
+    ))
+    .await;
+    let call = "\"to\":\"13800000000\",\"mediaTxt\":\"x\",\"requestId\":\"the alarm\"";
+    standby.0.stop().await;
+    let answer = server.call_json(call).await;
+    assert_eq!(status_code(&answer), "190013", "{answer}");
+    let sid = answer.split("callSid ").nth(1).unwrap();
+    let sid = sid.split('"').next().unwrap();
+    // The primary's own log has it: it can be seen when the primary has started again.
+    primary.0.stop().await;
+    primary.start_again(|_| {}).await;
+    eventually("the primary shows it", async || holds(&primary, sid).await).await;
+    let answer = server.call_json(call).await;
+    assert_ne!(status_code(&answer), "000000", "{answer}");
+    standby.start_again(|_| {}).await;
+    let mut answer = String::new();
+    eventually("it is told as accepted", async || {
+        answer = server.call_json(call).await;
+        status_code(&answer) == "000000"
+    })
+    .await;
+    assert_eq!(call_sid(&answer), sid);
+    assert!(holds(&standby, sid).await);
+}
+
 /// A server that lives on as a read-only one: its connections stay open, and are not kept.
 #[tokio::test]
 async fn a_server_that_becomes_read_only_is_left() {

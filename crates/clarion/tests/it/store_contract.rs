@@ -25,7 +25,7 @@ use clarion::domain::claim::Lane;
 use clarion::domain::lexicon::Reading;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::{AudioFile, ContentId, Prompt, Speech};
-use clarion::domain::request_key::CallOrder;
+use clarion::domain::request_key::AcceptedCall;
 use clarion::domain::route::RouteKey;
 use clarion::store::{Database, Store};
 use jiff::{SignedDuration, Timestamp};
@@ -55,12 +55,12 @@ pub fn queueing() -> Queueing {
 }
 
 /// Such a call, as it is to be accepted.
-pub fn order(call: NewCall) -> CallOrder {
+pub fn order(call: NewCall) -> AcceptedCall {
     order_queued(call, queueing())
 }
 
-pub fn order_queued(call: NewCall, queueing: Queueing) -> CallOrder {
-    CallOrder {
+pub fn order_queued(call: NewCall, queueing: Queueing) -> AcceptedCall {
+    AcceptedCall {
         event: None,
         call,
         queueing,

@@ -10,7 +10,7 @@ use clarion::dispatch::STOP_ALL;
 use clarion::domain::call::{CallKind, CallSid, NewCall, Priority, Queueing};
 use clarion::domain::callback::RespUrl;
 use clarion::domain::prompt::Prompt;
-use clarion::domain::request_key::CallOrder;
+use clarion::domain::request_key::AcceptedCall;
 use clarion::domain::route::{CallEnds, RouteKey};
 use clarion::random;
 use clarion::store::CallQueue;
@@ -296,10 +296,10 @@ impl Stage {
     }
 }
 
-fn order(number: usize, plan: &CallPlan, config: &Config, world: &World) -> CallOrder {
+fn order(number: usize, plan: &CallPlan, config: &Config, world: &World) -> AcceptedCall {
     let to = recipient(plan.callee);
     let routes = config.trunks.iter().map(|trunk| &trunk.route);
-    CallOrder {
+    AcceptedCall {
         event: None,
         queueing: Queueing {
             route: RouteKey::of(

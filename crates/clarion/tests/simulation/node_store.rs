@@ -11,13 +11,13 @@ use clarion::domain::call::CallSid;
 use clarion::domain::call_list::{CallList, ListName};
 use clarion::domain::call_state::CallState;
 use clarion::domain::claim::{
-    CallUpdate, CancelledCall, Claim, ClaimedCall, Lease, LeaseEnd, NodeId, NodeStanding,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, HeartbeatReply, Lease, LeaseEnd, NodeId,
     OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate,
 };
 use clarion::domain::ended_call::{EndedCall, GoingOn, WentOn};
-use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
+use clarion::domain::request_key::{Accepted, AcceptedCall, KnownRequest, RequestId};
 use clarion::domain::trunk_grants::{GrantRequest, TrunkGrant};
-use clarion::store::{CallQueue, CustomerTerms, DispatchStore, ForgetStep, StoreError};
+use clarion::store::{CallQueue, CustomerRules, DispatchStore, ForgetStep, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use supervisor::Supervisor;
 use tokio::sync::{Notify, oneshot};
@@ -139,7 +139,7 @@ async fn pass(time: Duration) {
 
 #[async_trait]
 impl CallQueue for NodeStore {
-    async fn accept_call(&self, order: CallOrder) -> Result<Accepted, StoreError> {
+    async fn accept_call(&self, order: AcceptedCall) -> Result<Accepted, StoreError> {
         let sid = order.call.sid.to_string();
         let accepted = self
             .write("accept", &sid, |model| model.accept(order))
@@ -245,7 +245,7 @@ impl CallQueue for NodeStore {
         node: &NodeId,
         now: Timestamp,
         lease: SignedDuration,
-    ) -> Result<NodeStanding, StoreError> {
+    ) -> Result<HeartbeatReply, StoreError> {
         let node = node.clone();
         self.write("heartbeat", "", move |model| {
             model.heartbeat(&node, now, lease)
@@ -328,12 +328,12 @@ impl CallQueue for NodeStore {
 
 #[async_trait]
 impl DispatchStore for NodeStore {
-    async fn customer_terms(
+    async fn customer_rules(
         &self,
         _account: &AccountSid,
         _app: &AppId,
-    ) -> Result<CustomerTerms, StoreError> {
-        self.read("limits", |_| CustomerTerms::default()).await
+    ) -> Result<CustomerRules, StoreError> {
+        self.read("limits", |_| CustomerRules::default()).await
     }
 
     /// No trunk of the simulation wants a registration.

@@ -20,7 +20,7 @@ const LATE: Duration = Duration::from_millis(5);
 
 /// What a call wants of its stream: one word that the pacer reads for each packet.
 #[derive(Debug, Default)]
-pub struct StreamWishes(AtomicU8);
+pub struct StreamSignals(AtomicU8);
 
 /// The peer has put us on hold: time goes on, the playback waits.
 const HELD: u8 = 1;
@@ -29,7 +29,7 @@ const STOPPED: u8 = 2;
 /// Something else is played from now on.
 const CHANGED: u8 = 4;
 
-impl StreamWishes {
+impl StreamSignals {
     pub fn hold(&self, is_held: bool) {
         if is_held {
             self.0.fetch_or(HELD, Ordering::Relaxed);
@@ -62,7 +62,7 @@ enum ChangeSlot {
 /// What a call and the pacer know of each other. The call writes the first two fields, and only the pacer writes the others.
 #[derive(Debug, Default)]
 pub struct StreamControl {
-    pub wishes: StreamWishes,
+    pub signals: StreamSignals,
     change: Mutex<ChangeSlot>,
     /// The due time of the first packet; the other timestamps are counted from it.
     pub began: OnceLock<Instant>,
@@ -86,7 +86,7 @@ impl StreamControl {
             return;
         }
         *slot = ChangeSlot::Wanted(playback);
-        self.wishes.0.fetch_or(CHANGED, Ordering::Release);
+        self.signals.0.fetch_or(CHANGED, Ordering::Release);
     }
 
     /// The stream has ended. Whoever waits for something that is not going to be played is told so.
@@ -192,7 +192,10 @@ pub(super) enum Turn {
 
 impl PacedStream {
     fn take_change(&mut self) {
-        self.control.wishes.0.fetch_and(!CHANGED, Ordering::Relaxed);
+        self.control
+            .signals
+            .0
+            .fetch_and(!CHANGED, Ordering::Relaxed);
         let wanted = std::mem::take(&mut *self.control.slot());
         if let ChangeSlot::Wanted(playback) = wanted {
             self.stream.replace(&playback.items);
@@ -207,17 +210,17 @@ impl PacedStream {
         buffer: &mut [u8; PACKET_ROOM],
         batches: &mut Vec<Batch>,
     ) -> Turn {
-        let wishes = self.control.wishes.0.load(Ordering::Acquire);
-        if wishes & STOPPED != 0 {
+        let signals = self.control.signals.0.load(Ordering::Acquire);
+        if signals & STOPPED != 0 {
             return Turn::Stopped;
         }
         if self.stream.is_new() {
             let _ = self.control.began.set(due);
         }
-        if wishes & CHANGED != 0 {
+        if signals & CHANGED != 0 {
             self.take_change();
         }
-        if wishes & HELD != 0 {
+        if signals & HELD != 0 {
             self.stream.hold();
             return Turn::Waited;
         }

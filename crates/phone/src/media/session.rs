@@ -320,7 +320,7 @@ impl MediaSession {
 
     /// Ends the session, with a goodbye where something was agreed on.
     pub fn stop(&mut self) {
-        self.control.wishes.stop();
+        self.control.signals.stop();
         if !std::mem::replace(&mut self.stopped, true) && self.reporter.due().is_some() {
             self.report(Instant::now(), true);
         }
@@ -352,7 +352,7 @@ impl MediaSession {
             // Held in the old way, without an address: the peer is still where it was.
             (remote.rtp, remote.rtcp) = (known.rtp, known.rtcp);
         }
-        self.control.wishes.hold(!remote.listens);
+        self.control.signals.hold(!remote.listens);
         self.held_since = match self.held_since {
             _ if remote.listens => None,
             since => since.or(Some(now)),

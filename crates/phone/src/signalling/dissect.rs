@@ -62,7 +62,7 @@ pub fn redirect(bytes: &[u8]) -> Vec<(String, Option<String>)> {
         .collect()
 }
 
-/// Reads the head of a packet as the gate does, before the library has seen it. What is found stands in the packet.
+/// Reads the head of a packet as the filter does, before the library has seen it. What is found stands in the packet.
 pub fn head(bytes: &[u8]) {
     let Some(head) = MessageHead::read(bytes) else {
         return;

@@ -24,10 +24,10 @@ use super::invite_routes::{InviteLocator, InviteRoutes};
 use super::listeners;
 use super::peers::KnownPeers;
 use super::response_filter::{FilterParts, ResponseFilter};
+use super::route_guard::{RouteGuard, RouteResolver};
 use super::trace::{MessageTap, TraceInspector};
 use super::transport::{self, Transport};
-use super::udp_gate::UdpGate;
-use super::ways::{OpenWays, WayResolver};
+use super::udp_filter::UdpFilter;
 use super::{SILENCE, SignallingConfig, SignallingError, uri};
 
 /// Longer than anybody may let it ring.
@@ -76,13 +76,13 @@ impl Signalling {
         let peers = Arc::new(KnownPeers::default());
         let heard = calls.is_none().then(|| Arc::clone(&peers));
         let conversations = Arc::new(Conversations::default());
-        let gated = |socket| UdpGate {
+        let filtered = |socket| UdpFilter {
             socket,
             peers: heard.clone(),
             conversations: Arc::clone(&conversations),
             refusals: Arc::clone(&config.refusals),
         };
-        let opened = transport::open(config, calls.is_some(), gated, &stop).await?;
+        let opened = transport::open(config, calls.is_some(), filtered, &stop).await?;
         let contact = opened.contact;
         let answer_holds = Arc::new(AnswerHolds::default());
         let invite_routes = Arc::new(InviteRoutes::default());
@@ -101,15 +101,15 @@ impl Signalling {
             tap: Arc::clone(&tap),
             placing: Arc::clone(&answer_holds),
         };
-        let ways = OpenWays {
+        let guard = RouteGuard {
             transport: config.transport,
             peers: heard,
         };
         let locator = InviteLocator {
             routes: Arc::clone(&invite_routes),
-            ways: ways.clone(),
+            guard: guard.clone(),
         };
-        let layer = transport_layer(config, ways, &stop);
+        let layer = transport_layer(config, guard, &stop);
         let mut builder = builder(config, layer, contact, &stop);
         let endpoint = builder
             .with_transport_inspector(Box::new(filter.clone()))
@@ -214,12 +214,12 @@ impl Signalling {
 
 fn transport_layer(
     config: &SignallingConfig,
-    ways: OpenWays,
+    guard: RouteGuard,
     stop: &CancellationToken,
 ) -> TransportLayer {
-    let resolver = WayResolver {
+    let resolver = RouteResolver {
         resolver: config.resolver.clone(),
-        ways,
+        guard,
     };
     let layer = TransportLayer::new_with_domain_resolver(stop.child_token(), Box::new(resolver));
     layer.set_stream_idle_timeout(config.idle_time);

@@ -1,6 +1,6 @@
 //! The first hop of the requests that follow an INVITE, as the peer names it by Record-Route. The library goes there by whatever transport it
 //! names, and to whatever host. So a hop that would leave the trunk's transport, or lead to where the trunk is not, is corrected before the
-//! library sees it. A hop that is only a name is judged when it has been resolved (`udp_gate`, `resolve`).
+//! library sees it. A hop that is only a name is judged when it has been resolved (`udp_filter`, `resolve`).
 
 use std::net::{IpAddr, SocketAddr};
 

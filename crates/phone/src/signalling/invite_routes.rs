@@ -10,7 +10,7 @@ use rsipstack::transaction::endpoint::TargetLocator;
 use rsipstack::transport::SipAddr;
 
 use super::conversations::Conversation;
-use super::ways::OpenWays;
+use super::route_guard::RouteGuard;
 
 /// By the called address: how many INVITEs are under way, and where the last of them went.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl Drop for InviteRoute {
 /// Tells the library where a request goes. Whatever transport an address names, it stays that of the trunk.
 pub(super) struct InviteLocator {
     pub routes: Arc<InviteRoutes>,
-    pub ways: OpenWays,
+    pub guard: RouteGuard,
 }
 
 #[async_trait]
@@ -79,7 +79,7 @@ impl TargetLocator for InviteLocator {
         if let Some((_, address)) = known {
             return Ok(address);
         }
-        let judged = self.ways.judge(uri.host_with_port.clone());
+        let judged = self.guard.judge(uri.host_with_port.clone());
         judged.map_err(|error| rsipstack::Error::Error(error.to_string()))
     }
 }

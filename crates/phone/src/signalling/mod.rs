@@ -6,9 +6,9 @@
 //! - every request inside a dialog is answered (`incoming`, `dialog_states`);
 //! - a target that stays silent is told from one that refuses (`outgoing_leg`), and its timers are short (`SILENCE`);
 //! - a connection that cannot be made is noticed at once (`connector`), and one that a peer opens has limits (`accepting`, `doorkeeper`);
-//! - what strangers send is dropped before the library sees it (`udp_gate`), unless it is about something that we have begun
+//! - what strangers send is dropped before the library sees it (`udp_filter`), unless it is about something that we have begun
 //!   (`conversations`);
-//! - requests inside a dialog keep the transport of their trunk, and lead to no service of ours (`first_hop`, `ways`, `udp_gate`);
+//! - requests inside a dialog keep the transport of their trunk, and lead to no service of ours (`first_hop`, `route_guard`, `udp_filter`);
 //! - an answer to a call that nobody remembers is acknowledged and ended (`response_filter`);
 //! - any other answer is acknowledged only when it has been recorded (`answer_hold`);
 //! - a session is refreshed (`refresher`);
@@ -61,13 +61,13 @@ mod reply;
 mod request_form;
 mod resolve;
 mod response_filter;
+mod route_guard;
 mod session_timer;
 #[cfg(test)]
 mod tests;
 mod trace;
 mod transport;
-mod udp_gate;
-mod ways;
+mod udp_filter;
 
 use std::net::SocketAddr;
 use std::time::Duration;

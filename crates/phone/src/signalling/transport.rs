@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::accepting::{Entrance, tls_acceptor};
-use super::udp_gate::UdpGate;
+use super::udp_filter::UdpFilter;
 use super::{SignallingConfig, SignallingError};
 
 /// Room for a burst of thousands of messages while the receiving task is busy elsewhere.
@@ -125,11 +125,11 @@ impl Opened {
     }
 }
 
-/// Opens what the endpoint listens on. `gated` puts a gate in front of a UDP socket.
+/// Opens what the endpoint listens on. `filtered` puts a filter in front of a UDP socket.
 pub(super) async fn open(
     config: &SignallingConfig,
     is_called: bool,
-    gated: impl FnOnce(UdpSocket) -> UdpGate,
+    filtered: impl FnOnce(UdpSocket) -> UdpFilter,
     stop: &CancellationToken,
 ) -> Result<Opened, SignallingError> {
     let bind = |error| SignallingError::Bind(config.bind, error);
@@ -137,11 +137,11 @@ pub(super) async fn open(
         let socket = udp_socket(config.bind).map_err(bind)?;
         let local = socket.local_addr().map_err(bind)?;
         let reached = reached(config, local);
-        let (gate, token) = (Arc::new(gated(socket)), Some(stop.child_token()));
+        let (filter, token) = (Arc::new(filtered(socket)), Some(stop.child_token()));
         return Ok(Opened {
             local,
             contact: reached.unwrap_or(local),
-            listener: UdpConnection::from_socket(gate, reached, token)
+            listener: UdpConnection::from_socket(filter, reached, token)
                 .await?
                 .into(),
             entrance: None,

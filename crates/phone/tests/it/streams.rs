@@ -117,7 +117,7 @@ async fn a_callee_gets_packets_of_the_length_that_it_asks_for() {
     let line = engine.shared_line().unwrap();
     let sound = sound(1, 60);
     let mut calls = Vec::new();
-    for (wish, millis) in [
+    for (wanted, millis) in [
         ("a=ptime:10\r\n", 10),
         ("", 20),
         ("a=ptime:30\r\n", 30),
@@ -134,7 +134,7 @@ async fn a_callee_gets_packets_of_the_length_that_it_asks_for() {
             };
             let (mut session, callee) = (engine.open(options, |_| ()).unwrap(), callee());
             let mut answer = answer(&callee);
-            answer.extend_from_slice(wish.as_bytes());
+            answer.extend_from_slice(wanted.as_bytes());
             session.answered(&answer).unwrap();
             let plan = [PlaybackItem::Sound(sound.clone())];
             let began = Instant::now();

@@ -15,7 +15,7 @@ pub use espeak::Espeak;
 pub use http::{HttpEngine, RequestForm, SpeechTransport};
 pub use named_voice::{NamedVoice, TextForm, VoiceLanguages};
 pub use natural::{NaturalEngine, NaturalWorkers, SpeechRequest};
-pub use speaker::{EMBEDDED, Speaker, Spoken, VoiceWish};
+pub use speaker::{EMBEDDED, Speaker, Spoken, VoiceChoice};
 pub use voice_health::VoiceLimits;
 pub use voice_options::VoiceOptions;
 

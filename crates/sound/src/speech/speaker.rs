@@ -27,7 +27,7 @@ pub struct Speaker {
 
 /// Who is to speak.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct VoiceWish {
+pub struct VoiceChoice {
     /// The name of a voice. Nobody of that name: whoever is on this machine speaks.
     pub name: Option<String>,
     /// What is said does not leave this machine.
@@ -66,8 +66,8 @@ impl Speaker {
     }
 
     /// What tells the sound of the first voice for a text from that of another.
-    pub fn identity(&self, text: &str, wish: &VoiceWish) -> String {
-        match self.candidates(text, wish).first() {
+    pub fn identity(&self, text: &str, choice: &VoiceChoice) -> String {
+        match self.candidates(text, choice).first() {
             Some(voice) => voice.identity(),
             None => self.embedded.identity(),
         }
@@ -78,35 +78,35 @@ impl Speaker {
     }
 
     /// The name of the first voice for a text.
-    pub fn first_voice(&self, text: &str, wish: &VoiceWish) -> Arc<str> {
-        match self.candidates(text, wish).first() {
+    pub fn first_voice(&self, text: &str, choice: &VoiceChoice) -> Arc<str> {
+        match self.candidates(text, choice).first() {
             Some(voice) => Arc::clone(&voice.name),
             None => EMBEDDED.into(),
         }
     }
 
     /// Whether the first voice for a text keeps nobody waiting.
-    pub fn is_quick(&self, text: &str, wish: &VoiceWish) -> bool {
-        let candidates = self.candidates(text, wish);
+    pub fn is_quick(&self, text: &str, choice: &VoiceChoice) -> bool {
+        let candidates = self.candidates(text, choice);
         candidates
             .first()
             .is_none_or(|voice| voice.engine.is_quick())
     }
 
     /// Speaks an utterance at its level, with its background, ready for the line.
-    pub fn speak(&self, speech: &Utterance, wish: &VoiceWish) -> Result<Spoken, SpeechError> {
-        self.speak_with(speech, wish, &mut || {})
+    pub fn speak(&self, speech: &Utterance, choice: &VoiceChoice) -> Result<Spoken, SpeechError> {
+        self.speak_with(speech, choice, &mut || {})
     }
 
     /// The same; `interlude` is called between two parts of the text.
     pub fn speak_with(
         &self,
         speech: &Utterance,
-        wish: &VoiceWish,
+        choice: &VoiceChoice,
         interlude: &mut dyn FnMut(),
     ) -> Result<Spoken, SpeechError> {
         let mut time = SpeakingTime::with_interlude(self.time, interlude);
-        let candidates = self.candidates(&speech.text, wish);
+        let candidates = self.candidates(&speech.text, choice);
         let first = candidates.first().map(|voice| &voice.name);
         let mut named_time = time.within(self.time.saturating_sub(self.time / RESERVED));
         for voice in &candidates {
@@ -156,8 +156,8 @@ impl Speaker {
     }
 
     /// Those who may speak a text, in order. From a voice on this machine none goes to one elsewhere.
-    fn candidates(&self, text: &str, wish: &VoiceWish) -> Vec<&NamedVoice> {
-        let wanted = wish.name.as_deref();
+    fn candidates(&self, text: &str, choice: &VoiceChoice) -> Vec<&NamedVoice> {
+        let wanted = choice.name.as_deref();
         if self.voices.is_empty() || wanted == Some(EMBEDDED) {
             return Vec::new();
         }
@@ -176,13 +176,13 @@ impl Speaker {
         // Whoever has asked for a voice that cannot speak it has not asked for one elsewhere.
         let is_elsewhere = named.is_some_and(|place| self.voices[place].is_remote);
         let is_unheard = wanted.is_some() && chosen.is_none() && !is_elsewhere;
-        let mut is_here = wish.is_private || is_unheard;
+        let mut is_here = choice.is_private || is_unheard;
         let in_order = self.voices[chosen.unwrap_or(0)..].iter().filter(can);
         in_order
             .filter(|voice| {
                 let is_allowed = !(voice.is_remote && is_here);
                 is_here |= !voice.is_remote;
-                is_allowed && !voice.is_absent() && (voice.is_own || !wish.is_private)
+                is_allowed && !voice.is_absent() && (voice.is_own || !choice.is_private)
             })
             .collect()
     }

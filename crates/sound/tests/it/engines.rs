@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sound::speech::{
     CommandEngine, Espeak, HttpEngine, NamedVoice, RequestForm, Speaker, SpeakingTime,
-    SpeechEngine, SpeechError, VoiceWish,
+    SpeechEngine, SpeechError, VoiceChoice,
 };
 use sound::wav::{WavLimits, mono_16_bit};
 use sound::{Utterance, VoiceOptions};
@@ -235,15 +235,15 @@ fn a_voice_that_fails_is_asked_again_and_then_the_embedded_one_stands_in() {
         (engine, falling_back(vec![better]))
     };
     let (engine, twice) = speaker(2);
-    let spoken = twice.speak(&hello(), &VoiceWish::default()).unwrap();
+    let spoken = twice.speak(&hello(), &VoiceChoice::default()).unwrap();
     assert!(!spoken.is_fallback && spoken.samples.len() == 800);
     assert_eq!(engine.asked.load(Ordering::Relaxed), 3);
     let (engine, always) = speaker(99);
-    let spoken = always.speak(&hello(), &VoiceWish::default()).unwrap();
+    let spoken = always.speak(&hello(), &VoiceChoice::default()).unwrap();
     assert!(spoken.is_fallback && spoken.samples.len() > 1000);
     assert_eq!(engine.asked.load(Ordering::Relaxed), 3);
     assert_eq!(&*spoken.voice, "espeak");
-    let identity = always.identity("hello", &VoiceWish::default());
+    let identity = always.identity("hello", &VoiceChoice::default());
     assert!(identity.starts_with("flaky"), "{identity}");
 }
 
@@ -310,7 +310,7 @@ fn a_voice_that_hangs_leaves_time_for_the_embedded_one() {
     let mut hanging = NamedVoice::new("hanging", Arc::new(shell("exec sleep 60")));
     hanging.limits.tries = 1000;
     let speaker = Speaker::new(vec![hanging], embedded.clone(), Duration::from_secs(1));
-    let spoken = speaker.speak(&hello(), &VoiceWish::default()).unwrap();
+    let spoken = speaker.speak(&hello(), &VoiceChoice::default()).unwrap();
     assert!(spoken.is_fallback);
     assert_eq!(embedded.asked.load(Ordering::Relaxed), 1);
 }

@@ -8,7 +8,7 @@ use sound::speech::{
     EMBEDDED, Espeak, NamedVoice, Speaker, SpeakingTime, SpeechEngine, SpeechError,
 };
 use sound::wav::mono_16_bit;
-use sound::{PromptRenderer, RendererSettings, Utterance, VoiceOptions, VoiceWish, loudness};
+use sound::{PromptRenderer, RendererSettings, Utterance, VoiceChoice, VoiceOptions, loudness};
 use supervisor::Supervisor;
 
 use super::measure::floats;
@@ -61,7 +61,7 @@ impl SpeechEngine for Whistler {
 fn spoken_by(voice: &str, text: &str) -> Piece {
     Piece::Speech {
         speech: speech(text, VoiceOptions::default()),
-        wish: VoiceWish {
+        choice: VoiceChoice {
             name: Some(voice.to_owned()),
             is_private: false,
         },

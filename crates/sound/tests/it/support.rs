@@ -7,7 +7,7 @@ use sound::renderer::Piece;
 use sound::speech::{Espeak, Speaker, SpeechEngine};
 use sound::text::{Language, phrases};
 use sound::wav::{Wav, WavLimits};
-use sound::{EncodedAudio, Utterance, VoiceOptions, VoiceWish};
+use sound::{EncodedAudio, Utterance, VoiceChoice, VoiceOptions};
 
 /// A file that a test describes and then writes. Every field may be wrong on purpose.
 #[derive(Debug, Clone)]
@@ -161,14 +161,14 @@ pub fn speech(text: &str, options: VoiceOptions) -> Utterance {
 pub fn spoken(text: &str, options: VoiceOptions) -> Piece {
     Piece::Speech {
         speech: speech(text, options),
-        wish: VoiceWish::default(),
+        choice: VoiceChoice::default(),
     }
 }
 
 /// What somebody at the other end of the line hears.
 pub fn heard(text: &str, options: VoiceOptions) -> Vec<f32> {
-    let wish = VoiceWish::default();
-    let spoken = embedded().speak(&speech(text, options), &wish).unwrap();
+    let choice = VoiceChoice::default();
+    let spoken = embedded().speak(&speech(text, options), &choice).unwrap();
     let sound = EncodedAudio::encode(&sound::level::to_whole(&spoken.samples));
     super::measure::floats(&sound.decode())[..spoken.samples.len()].to_vec()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sound::renderer::{Counts, Pending, Piece, Requester};
 use sound::speech::{Espeak, NamedVoice, Speaker, SpeakingTime, SpeechEngine, SpeechError};
-use sound::{PromptError, PromptRenderer, RendererSettings, Utterance, VoiceOptions, VoiceWish};
+use sound::{PromptError, PromptRenderer, RendererSettings, Utterance, VoiceChoice, VoiceOptions};
 use supervisor::Supervisor;
 
 use super::support::{speech, spoken};
@@ -232,7 +232,7 @@ fn a_voice_that_hangs_delays_only_those_who_want_it() {
         let ask = |requester, text: &str, voice| {
             let piece = Piece::Speech {
                 speech: speech(text, VoiceOptions::default()),
-                wish: VoiceWish {
+                choice: VoiceChoice {
                     name: Some(String::from(voice)),
                     is_private: false,
                 },

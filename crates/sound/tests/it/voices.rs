@@ -8,7 +8,7 @@ use sound::speech::{
     SpeechEngine, SpeechError, TextForm, VoiceLanguages, VoiceObserver, VoiceOutcome,
 };
 use sound::wav::{WavLimits, mono_16_bit};
-use sound::{RATE, Utterance, VoiceOptions, VoiceWish};
+use sound::{RATE, Utterance, VoiceChoice, VoiceOptions};
 
 use super::measure::{median, pitch_contour};
 use super::support::{File, sine, speech};
@@ -88,15 +88,15 @@ fn speaker(voices: Vec<NamedVoice>) -> Speaker {
     Speaker::new(voices, Arc::new(Espeak::default()), Duration::from_secs(60))
 }
 
-fn by_name(name: &str) -> VoiceWish {
-    VoiceWish {
+fn by_name(name: &str) -> VoiceChoice {
+    VoiceChoice {
         name: Some(name.into()),
         is_private: false,
     }
 }
 
-fn who(speaker: &Speaker, text: &str, wish: &VoiceWish) -> String {
-    let spoken = speaker.speak(&speech(text, VoiceOptions::default()), wish);
+fn who(speaker: &Speaker, text: &str, choice: &VoiceChoice) -> String {
+    let spoken = speaker.speak(&speech(text, VoiceOptions::default()), choice);
     spoken.unwrap().voice.to_string()
 }
 
@@ -107,8 +107,8 @@ fn the_voice_that_was_asked_for_speaks_and_otherwise_the_first_of_the_language()
         voice("chinese", VoiceLanguages::Chinese, false),
         voice("both", VoiceLanguages::Both, false),
     ]);
-    let anyone = VoiceWish::default();
-    for (text, wish, expected) in [
+    let anyone = VoiceChoice::default();
+    for (text, choice, expected) in [
         ("hello", &anyone, "english"),
         ("您好", &anyone, "chinese"),
         ("您好 hello", &anyone, "chinese"),
@@ -120,8 +120,8 @@ fn the_voice_that_was_asked_for_speaks_and_otherwise_the_first_of_the_language()
         ("hello", &by_name("nobody"), "english"),
         ("hello", &by_name("espeak"), "espeak"),
     ] {
-        assert_eq!(who(&speaker, text, wish), expected, "{text} {wish:?}");
-        assert_eq!(&*speaker.first_voice(text, wish), expected);
+        assert_eq!(who(&speaker, text, choice), expected, "{text} {choice:?}");
+        assert_eq!(&*speaker.first_voice(text, choice), expected);
     }
 }
 
@@ -134,12 +134,12 @@ fn from_a_voice_on_this_machine_none_goes_to_one_elsewhere() {
         voice("farther", here, true),
         voice("last", here, false),
     ]);
-    let private = VoiceWish {
+    let private = VoiceChoice {
         name: Some("far".into()),
         is_private: true,
     };
-    for wish in [&VoiceWish::default(), &by_name("near"), &private] {
-        assert_eq!(who(&speaker, "hello", wish), "last", "{wish:?}");
+    for choice in [&VoiceChoice::default(), &by_name("near"), &private] {
+        assert_eq!(who(&speaker, "hello", choice), "last", "{choice:?}");
     }
     assert_eq!(who(&speaker, "hello", &by_name("farther")), "farther");
     assert_eq!(&*speaker.first_voice("hello", &private), "near");
@@ -156,22 +156,22 @@ fn whoever_wants_a_voice_of_this_machine_that_cannot_speak_gets_none_elsewhere()
         voice("english", VoiceLanguages::English, false),
         voice("farther", both, true),
     ]);
-    for (text, wish, expected) in [
+    for (text, choice, expected) in [
         ("hello", by_name("missing"), "english"),
         ("您好", by_name("missing"), "espeak"),
         ("您好", by_name("english"), "espeak"),
         ("您好", by_name("removed since"), "espeak"),
         ("您好", by_name("farther"), "farther"),
-        ("您好", VoiceWish::default(), "far"),
+        ("您好", VoiceChoice::default(), "far"),
     ] {
-        assert_eq!(who(&speaker, text, &wish), expected, "{text} {wish:?}");
+        assert_eq!(who(&speaker, text, &choice), expected, "{text} {choice:?}");
     }
     // Whoever is behind one that is not installed is not asked either, if it is elsewhere.
     let first = self::speaker(vec![
         NamedVoice::absent("missing", both),
         voice("far", both, true),
     ]);
-    assert_eq!(who(&first, "hello", &VoiceWish::default()), "espeak");
+    assert_eq!(who(&first, "hello", &VoiceChoice::default()), "espeak");
 }
 
 #[test]
@@ -179,12 +179,12 @@ fn what_is_private_is_told_to_no_program_of_others() {
     let mut program = voice("program", VoiceLanguages::Both, false);
     program.is_own = false;
     let speaker = speaker(vec![program, voice("own", VoiceLanguages::Both, false)]);
-    let private = VoiceWish {
+    let private = VoiceChoice {
         name: None,
         is_private: true,
     };
     assert_eq!(who(&speaker, "hello", &private), "own");
-    assert_eq!(who(&speaker, "hello", &VoiceWish::default()), "program");
+    assert_eq!(who(&speaker, "hello", &VoiceChoice::default()), "program");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_voice_is_given_words_or_the_text_as_it_is_written() {
         who(
             &speaker(vec![voice]),
             "您的code是1234",
-            &VoiceWish::default(),
+            &VoiceChoice::default(),
         );
         assert_eq!(*engine.given.lock().unwrap(), [given]);
     }
@@ -214,7 +214,7 @@ fn speed_and_pitch_are_made_where_a_voice_has_none() {
     };
     let made = |native| {
         let speaker = speaker(vec![NamedVoice::new("tone", Tone::new(native))]);
-        let spoken = speaker.speak(&speech("hello", options), &VoiceWish::default());
+        let spoken = speaker.speak(&speech("hello", options), &VoiceChoice::default());
         let samples = spoken.unwrap().samples;
         let pitches = pitch_contour(&samples).into_iter().map(|(_, hertz)| hertz);
         (samples.len() as f64, median(pitches.collect()))
@@ -344,7 +344,7 @@ fn whatever_a_speech_server_does_the_text_is_spoken_and_the_voice_rests_after_fa
         for text in ["one", "two", "three", "four"] {
             let spoken = speaker.speak(
                 &speech(text, VoiceOptions::default()),
-                &VoiceWish::default(),
+                &VoiceChoice::default(),
             );
             let spoken = spoken.unwrap();
             assert_eq!(
@@ -371,7 +371,7 @@ fn a_voice_speaks_no_more_characters_a_day_than_it_may() {
     let mut voice = voice("paid", VoiceLanguages::Both, true);
     voice.limits.characters_per_day = Some(12);
     let speaker = speaker(vec![voice]);
-    let anyone = VoiceWish::default();
+    let anyone = VoiceChoice::default();
     assert_eq!(who(&speaker, "hello", &anyone), "paid");
     assert_eq!(who(&speaker, "world", &anyone), "paid");
     assert_eq!(who(&speaker, "again", &anyone), "espeak");

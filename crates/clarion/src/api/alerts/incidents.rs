@@ -14,7 +14,7 @@ use super::notice::AlertCaller;
 use crate::disk_room::RoomFor;
 use crate::domain::call::CallSid;
 use crate::domain::intake::incident::{
-    Incident, IncidentKey, IncidentResult, MOST_FINGERPRINTS, NoticeStanding,
+    Incident, IncidentKey, IncidentResult, MOST_FINGERPRINTS, NoticeState,
 };
 use crate::domain::intake::{Intake, MOST_INCIDENTS};
 use crate::domain::request_key::RequestKey;
@@ -90,8 +90,8 @@ async fn fire(
                 });
             }
         };
-        let standing = standing(api, alert, &incident).await?;
-        if !incident.wants_notice(standing, &group.fingerprints, calls_for_new) {
+        let state = notice_state(api, alert, &incident).await?;
+        if !incident.wants_notice(state, &group.fingerprints, calls_for_new) {
             return Ok(outcome(IncidentResult::Known, incident.call));
         }
         let placed = match place(api, alert, &incident, group).await {
@@ -105,7 +105,7 @@ async fn fire(
         };
         // It tells of all that the earlier one tells of.
         let earlier = incident.call.as_ref();
-        let earlier = earlier.filter(|_| standing == NoticeStanding::Running);
+        let earlier = earlier.filter(|_| state == NoticeState::Running);
         if let Some(earlier) = earlier.filter(|earlier| **earlier != placed.call) {
             call_off(api, earlier).await?;
         }
@@ -146,13 +146,13 @@ async fn open(
     }))
 }
 
-async fn standing(
+async fn notice_state(
     api: &Arc<Api>,
     alert: &IncomingAlert,
     incident: &Incident,
-) -> Result<NoticeStanding, Refusal> {
+) -> Result<NoticeState, Refusal> {
     let Some(call) = &incident.call else {
-        return Ok(NoticeStanding::NobodyKnows);
+        return Ok(NoticeState::NobodyKnows);
     };
     let progress = api.store.call_progress(&alert.account.sid, call).await;
     let progress = progress.map_err(|error| unavailable(&error))?;
@@ -167,7 +167,7 @@ async fn standing(
         None
     };
     let now = api.clock.now();
-    Ok(NoticeStanding::of(progress.as_ref(), silence.as_ref(), now))
+    Ok(NoticeState::of(progress.as_ref(), silence.as_ref(), now))
 }
 
 async fn call_off(api: &Arc<Api>, call: &CallSid) -> Result<(), Refusal> {

@@ -195,12 +195,12 @@ impl AlertCaller<'_> {
     fn silence(&self, group: &AlertGroup) -> Option<NoticeSilence> {
         let is_known = self.intake.format == IntakeFormat::Alertmanager;
         let has_labels = group.group.values().any(|value| !value.is_empty());
-        let terms = self.intake.settings.silence();
-        let terms = terms.filter(|_| is_known && has_labels && !self.is_trial)?;
+        let silence = self.intake.settings.silence();
+        let silence = silence.filter(|_| is_known && has_labels && !self.is_trial)?;
         Some(NoticeSilence {
-            key: terms.key,
-            url: format!("{}{SILENCES}", terms.url.trim_end_matches('/')),
-            minutes: terms.minutes,
+            key: silence.key,
+            url: format!("{}{SILENCES}", silence.url.trim_end_matches('/')),
+            minutes: silence.minutes,
             labels: group.group.clone(),
             author: format!("clarion, intake {}", self.intake.name),
         })

@@ -13,13 +13,18 @@ pub const MOST_EVENTS: i32 = 1000;
 
 /// Who wants to be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventWish {
+pub struct EventSubscription {
     pub url: RespUrl,
     /// Only of its end.
     pub only_last: bool,
 }
 
-impl EventWish {
+impl EventSubscription {
+    /// Where its events wait.
+    pub fn receiver(&self) -> String {
+        receiver(&self.url)
+    }
+
     /// `callStatePush`, and the address.
     pub fn to_stored(&self) -> String {
         format!("{} {}", u8::from(self.only_last), self.url.as_str())
@@ -32,6 +37,10 @@ impl EventWish {
             only_last: push == "1",
         })
     }
+}
+
+fn receiver(url: &RespUrl) -> String {
+    format!("{EVENTS_AT}{}", url.host())
 }
 
 /// What has happened.
@@ -99,9 +108,9 @@ impl OwedEvent {
         at: Timestamp,
         zone: &TimeZone,
     ) -> Option<Self> {
-        let wish = call.events.as_ref()?;
+        let subscription = call.events.as_ref()?;
         let is_last = matches!(event, StateEvent::Ended(_));
-        if wish.only_last && !is_last {
+        if subscription.only_last && !is_last {
             return None;
         }
         let about = about.map_or_else(String::new, |about| {
@@ -123,7 +132,7 @@ impl OwedEvent {
         Some(Self {
             call: call.sid.clone(),
             app: call.app.clone(),
-            url: wish.url.clone(),
+            url: subscription.url.clone(),
             body: [
                 format!(
                     "<?xml version=\"1.0\" encoding=\"UTF-8\"?><request><action>CallState</action><callSid>{sid}</callSid><seq>"
@@ -144,7 +153,7 @@ impl OwedEvent {
 
     /// Where it waits.
     pub fn receiver(&self) -> String {
-        format!("{EVENTS_AT}{}", self.url.host())
+        receiver(&self.url)
     }
 
     /// As the event of this number.
@@ -173,12 +182,15 @@ mod tests {
     #[test]
     fn a_wish_reads_back() {
         for only_last in [false, true] {
-            let wish = EventWish {
+            let subscription = EventSubscription {
                 url: RespUrl::from_stored("https://example.com/a?b=c d".to_owned()),
                 only_last,
             };
-            assert_eq!(EventWish::from_stored(&wish.to_stored()), Some(wish));
+            assert_eq!(
+                EventSubscription::from_stored(&subscription.to_stored()),
+                Some(subscription)
+            );
         }
-        assert_eq!(EventWish::from_stored("nonsense"), None);
+        assert_eq!(EventSubscription::from_stored("nonsense"), None);
     }
 }

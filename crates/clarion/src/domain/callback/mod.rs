@@ -21,7 +21,7 @@ mod signature;
 mod status_body;
 
 pub use self::answer::{judge, requested_wait};
-pub use self::event::{EventAttempt, EventWish, MOST_EVENTS, OwedEvent, StateEvent};
+pub use self::event::{EventAttempt, EventSubscription, MOST_EVENTS, OwedEvent, StateEvent};
 pub use self::key::{CallbackKey, EVENTS_AT};
 pub use self::places::{
     DeliveryPlaces, DueReceiver, PUT_BACK_PAUSE, PlaceId, PlaceLimits, ReceiverShare, shares,
@@ -167,6 +167,7 @@ pub struct CallbackLease {
 pub struct ClaimedCallback {
     pub lease: CallbackLease,
     pub account: AccountSid,
+    pub app: AppId,
     pub webhook_id: String,
     pub url: RespUrl,
     pub body: String,

@@ -87,7 +87,7 @@ impl IncidentResult {
 
 /// What has become of the notice of an incident.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoticeStanding {
+pub enum NoticeState {
     /// There was none, or it ended and nobody knows.
     NobodyKnows,
     /// People are being called.
@@ -96,7 +96,7 @@ pub enum NoticeStanding {
     SomebodyKnows,
 }
 
-impl NoticeStanding {
+impl NoticeState {
     /// `None` if there is no call. Whoever has asked for silence, as the notice offered it, knows for as long as it lasts: the source does not tell of
     /// the end of what it is silent about.
     pub fn of(
@@ -152,14 +152,14 @@ impl Incident {
     /// Whether an alert that tells of these makes a notice. `calls_for_new` is what the intake says about alerts that join.
     pub fn wants_notice(
         &self,
-        standing: NoticeStanding,
+        state: NoticeState,
         fingerprints: &[String],
         calls_for_new: bool,
     ) -> bool {
         let is_new = |fingerprint: &String| !self.fingerprints.contains(fingerprint);
-        match standing {
-            NoticeStanding::NobodyKnows => true,
-            NoticeStanding::Running | NoticeStanding::SomebodyKnows => {
+        match state {
+            NoticeState::NobodyKnows => true,
+            NoticeState::Running | NoticeState::SomebodyKnows => {
                 calls_for_new && fingerprints.iter().take(MOST_FINGERPRINTS).any(is_new)
             }
         }
@@ -192,22 +192,22 @@ mod tests {
 
     #[test]
     fn a_repeat_calls_again_only_where_nobody_knows() {
-        let wants = |standing, fingerprints: &[&str], calls_for_new| {
+        let wants = |state, fingerprints: &[&str], calls_for_new| {
             let fingerprints: Vec<_> = fingerprints.iter().map(ToString::to_string).collect();
-            incident(&["a", "b"]).wants_notice(standing, &fingerprints, calls_for_new)
+            incident(&["a", "b"]).wants_notice(state, &fingerprints, calls_for_new)
         };
-        for (standing, fingerprints, calls_for_new, wanted) in [
-            (NoticeStanding::NobodyKnows, &["a"][..], false, true),
-            (NoticeStanding::Running, &["a", "b"], true, false),
-            (NoticeStanding::SomebodyKnows, &["b"], true, false),
-            (NoticeStanding::SomebodyKnows, &["b", "c"], true, true),
-            (NoticeStanding::SomebodyKnows, &["b", "c"], false, false),
-            (NoticeStanding::Running, &["c"], true, true),
+        for (state, fingerprints, calls_for_new, wanted) in [
+            (NoticeState::NobodyKnows, &["a"][..], false, true),
+            (NoticeState::Running, &["a", "b"], true, false),
+            (NoticeState::SomebodyKnows, &["b"], true, false),
+            (NoticeState::SomebodyKnows, &["b", "c"], true, true),
+            (NoticeState::SomebodyKnows, &["b", "c"], false, false),
+            (NoticeState::Running, &["c"], true, true),
         ] {
             assert_eq!(
-                wants(standing, fingerprints, calls_for_new),
+                wants(state, fingerprints, calls_for_new),
                 wanted,
-                "{standing:?} {fingerprints:?} {calls_for_new}"
+                "{state:?} {fingerprints:?} {calls_for_new}"
             );
         }
     }
@@ -227,28 +227,28 @@ mod tests {
             }),
         };
         let now = Timestamp::UNIX_EPOCH;
-        let of = |progress: &CallProgress| NoticeStanding::of(Some(progress), None, now);
-        let none = NoticeStanding::of(None, None, now);
-        assert_eq!(none, NoticeStanding::NobodyKnows);
+        let of = |progress: &CallProgress| NoticeState::of(Some(progress), None, now);
+        let none = NoticeState::of(None, None, now);
+        assert_eq!(none, NoticeState::NobodyKnows);
         let ringing = CallProgress::under_way(CallState::Ringing);
-        assert_eq!(of(&ringing), NoticeStanding::Running);
+        assert_eq!(of(&ringing), NoticeState::Running);
         for (outcome, ending, wanted) in [
-            (Outcome::Talked, None, NoticeStanding::SomebodyKnows),
-            (Outcome::Busy, None, NoticeStanding::NobodyKnows),
+            (Outcome::Talked, None, NoticeState::SomebodyKnows),
+            (Outcome::Busy, None, NoticeState::NobodyKnows),
             (
                 Outcome::Confirmed,
                 Some(NoticeEnding::Confirmed),
-                NoticeStanding::SomebodyKnows,
+                NoticeState::SomebodyKnows,
             ),
             (
                 Outcome::Unconfirmed,
                 Some(NoticeEnding::Exhausted),
-                NoticeStanding::NobodyKnows,
+                NoticeState::NobodyKnows,
             ),
             (
                 Outcome::Cancelled,
                 Some(NoticeEnding::Cancelled),
-                NoticeStanding::NobodyKnows,
+                NoticeState::NobodyKnows,
             ),
         ] {
             assert_eq!(of(&ended(outcome, ending)), wanted, "{outcome:?}");
@@ -282,8 +282,8 @@ mod tests {
         };
         let knows = |key, minutes| {
             let progress = confirmed(key);
-            let standing = NoticeStanding::of(Some(&progress), Some(&silence), at(minutes));
-            standing == NoticeStanding::SomebodyKnows
+            let state = NoticeState::of(Some(&progress), Some(&silence), at(minutes));
+            state == NoticeState::SomebodyKnows
         };
         assert!(knows('9', 60) && !knows('9', 61));
         assert!(knows('1', 6000), "no silence was asked for");

@@ -214,7 +214,7 @@ impl fmt::Display for IntakeTarget {
 
 /// The silence that callees may ask Alertmanager for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SilenceTerms {
+pub struct SilenceSettings {
     pub key: char,
     /// Where Alertmanager is, without a path of its API.
     pub url: String,
@@ -323,8 +323,8 @@ impl Default for IntakeSettings {
 
 impl IntakeSettings {
     /// Where both key and address are there.
-    pub fn silence(&self) -> Option<SilenceTerms> {
-        Some(SilenceTerms {
+    pub fn silence(&self) -> Option<SilenceSettings> {
+        Some(SilenceSettings {
             key: self.silence_key?,
             url: self.silence_url.clone()?,
             minutes: self.silence_minutes,

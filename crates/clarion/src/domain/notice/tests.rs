@@ -253,7 +253,7 @@ fn a_machine_is_missed_where_the_request_says_so_and_pressed_no_key() {
         notice.answered(choice, Some(answered_by), true)
     };
     let (human, machine) = (AnsweredBy::Human, AnsweredBy::Machine);
-    for (wish, choice, answered_by, expected) in [
+    for (wanted, choice, answered_by, expected) in [
         (None, None, machine, Outcome::Talked),
         (
             Some(MachineDetection::Report),
@@ -288,9 +288,9 @@ fn a_machine_is_missed_where_the_request_says_so_and_pressed_no_key() {
         ),
     ] {
         assert_eq!(
-            outcome(wish, choice, answered_by),
+            outcome(wanted, choice, answered_by),
             expected,
-            "{wish:?} {choice:?} {answered_by:?}"
+            "{wanted:?} {choice:?} {answered_by:?}"
         );
     }
 }

@@ -21,8 +21,8 @@ use tokio_postgres::Row;
 use super::session::{Session, SessionPool, StatementError, TimeLimit};
 use super::{callbacks, column};
 use crate::domain::call::NewCall;
-use crate::domain::callback::{EventWish, RespUrl};
-use crate::domain::request_key::{Accepted, CallOrder};
+use crate::domain::callback::{EventSubscription, RespUrl};
+use crate::domain::request_key::{Accepted, AcceptedCall};
 use crate::store::StoreError;
 use crate::store::binding::millis;
 use crate::store::statements::queue::stored_notice;
@@ -44,8 +44,17 @@ const IDLE: Duration = Duration::from_secs(1);
 const STUCK: Duration = Duration::from_secs(30);
 
 struct Pending {
-    order: CallOrder,
+    order: AcceptedCall,
     waiting: Waiting,
+}
+
+impl Pending {
+    /// The name of its request, where it has one. A callSid is our own.
+    fn name(&self) -> (Option<(&str, &str)>, &str) {
+        let (call, request) = (&self.order.call, self.order.request.as_ref());
+        let name = request.map(|key| (call.app.as_str(), key.id.as_str()));
+        (name, call.sid.as_str())
+    }
 }
 
 /// Whoever waits for a call to be accepted.
@@ -100,7 +109,7 @@ impl Accepter {
         }
     }
 
-    pub async fn accept(&self, order: CallOrder) -> Result<Accepted, StoreError> {
+    pub async fn accept(&self, order: AcceptedCall) -> Result<Accepted, StoreError> {
         let (reply, result) = oneshot::channel();
         let stopped = || StoreError::failed("the store is closed");
         if self.pool.is_closed() {
@@ -166,8 +175,8 @@ async fn accept_until_closed(
 /// Leaves in the batch what shall be tried again.
 async fn commit_and_answer(pool: &SessionPool, limit: TimeLimit, batch: &mut Vec<Pending>) {
     give_up_on_the_late(batch);
-    // Rows in key order: two nodes that touch the same rows then never wait for each other in a circle.
-    batch.sort_by(|a, b| a.order.call.sid.cmp(&b.order.call.sid));
+    // In the order of what two nodes may both insert: then they never wait for each other in a circle.
+    batch.sort_by(|a, b| a.name().cmp(&b.name()));
     let (orders, waiting): (Vec<_>, Vec<_>) = batch
         .drain(..)
         .map(|pending| (pending.order, pending.waiting))
@@ -207,7 +216,7 @@ fn give_up_on_the_late(batch: &mut Vec<Pending>) {
 async fn commit_or_fail(
     pool: &SessionPool,
     limit: TimeLimit,
-    orders: &[CallOrder],
+    orders: &[AcceptedCall],
 ) -> Result<Vec<Accepted>, CommitError> {
     let committed = AssertUnwindSafe(commit(pool, limit, orders))
         .catch_unwind()
@@ -233,7 +242,7 @@ impl CommitError {
     fn settle(
         self,
         pool: &SessionPool,
-        orders: Vec<(CallOrder, Waiting)>,
+        orders: Vec<(AcceptedCall, Waiting)>,
         batch: &mut Vec<Pending>,
     ) {
         let (problem, may_pass, in_doubt) = match self {
@@ -260,21 +269,31 @@ impl CommitError {
 async fn commit(
     pool: &SessionPool,
     limit: TimeLimit,
-    orders: &[CallOrder],
+    orders: &[AcceptedCall],
 ) -> Result<Vec<Accepted>, CommitError> {
     let session = pool.get(limit).await;
     let session = session.map_err(|error| CommitError::Unanswered {
         problem: error.to_string(),
         in_doubt: false,
     })?;
-    match insert(&session, orders).await {
-        Ok(accepted) => Ok(accepted),
-        Err(error) if error.is_final() => Err(CommitError::Refused(error.text().to_owned())),
-        Err(error) => Err(CommitError::Unanswered {
-            problem: error.text().to_owned(),
-            in_doubt: error.is_unknown(),
-        }),
-    }
+    let new = match insert_new(&session, orders).await {
+        Ok(new) => new,
+        Err(error) if error.is_final() => {
+            return Err(CommitError::Refused(error.text().to_owned()));
+        }
+        Err(error) => {
+            return Err(CommitError::Unanswered {
+                problem: error.text().to_owned(),
+                in_doubt: error.is_unknown(),
+            });
+        }
+    };
+    // From here on those that were new are there, whatever happens.
+    let judged = judge(&session, orders, &new).await;
+    judged.map_err(|error| CommitError::Unanswered {
+        problem: error.text().to_owned(),
+        in_doubt: true,
+    })
 }
 
 /// A call that is there already is left as it is, and is not queued again; nor is one whose request has a name that was used before.
@@ -306,10 +325,20 @@ const KNOWN: &str = postgres!(
      JOIN unnest($1::text[], $2::text[]) AS wanted (app_id, request_id) USING (app_id, request_id)"
 );
 
+/// Writes something of no account. A row can be seen that no standby has: whoever committed it was cut off while it waited for the standby. A
+/// transaction that changes nothing waits for nobody.
+const WRITE: &str = "SELECT pg_logical_emit_message(TRUE, 'clarion', '')";
+
+/// After the commit that follows, everything that can be seen now is where the server promises to have it, on its standbys too.
+pub(super) async fn make_durable(session: &Session) -> Result<(), StatementError> {
+    session.execute(WRITE, &[]).await?;
+    Ok(())
+}
+
 /// A statement alone is its own transaction: one round trip carries the batch and its commit.
 pub async fn insert(
     session: &Session,
-    orders: &[CallOrder],
+    orders: &[AcceptedCall],
 ) -> Result<Vec<Accepted>, StatementError> {
     let new = insert_new(session, orders).await?;
     judge(session, orders, &new).await
@@ -318,12 +347,15 @@ pub async fn insert(
 /// What became of each, given those that were new.
 pub(super) async fn judge(
     session: &Session,
-    orders: &[CallOrder],
+    orders: &[AcceptedCall],
     new: &HashSet<String>,
 ) -> Result<Vec<Accepted>, StatementError> {
+    if new.is_empty() {
+        make_durable(session).await?;
+    }
     // Only a request with a name can be one that was accepted before.
     let named =
-        |order: &&CallOrder| order.request.is_some() && !new.contains(order.call.sid.as_str());
+        |order: &&AcceptedCall| order.request.is_some() && !new.contains(order.call.sid.as_str());
     let named: Vec<_> = orders.iter().filter(named).collect();
     let known = if named.is_empty() {
         Vec::new()
@@ -337,7 +369,7 @@ pub(super) async fn judge(
     Ok(orders.iter().map(|order| accepted(order, &known)).collect())
 }
 
-fn accepted(order: &CallOrder, known: &[Row]) -> Accepted {
+fn accepted(order: &AcceptedCall, known: &[Row]) -> Accepted {
     let is_of = |row: &&Row| {
         let (app, id): (&str, &str) = (row.get(3), row.get(4));
         let key = order.request.as_ref();
@@ -356,7 +388,7 @@ fn accepted(order: &CallOrder, known: &[Row]) -> Accepted {
 /// The callSids of those that were new.
 pub(super) async fn insert_new(
     session: &Session,
-    orders: &[CallOrder],
+    orders: &[AcceptedCall],
 ) -> Result<HashSet<String>, StatementError> {
     let prompts: Vec<_> = orders
         .iter()
@@ -403,7 +435,7 @@ pub(super) async fn insert_new(
                 &column(orders, |order| order.call.kind.call_type().code()),
                 &column(orders, |order| stored_notice(&order.call)),
                 &column(orders, |order| {
-                    order.call.events.as_ref().map(EventWish::to_stored)
+                    order.call.events.as_ref().map(EventSubscription::to_stored)
                 }),
                 &*sids,
                 &*seqs,

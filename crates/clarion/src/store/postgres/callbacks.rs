@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use tokio_postgres::types::ToSql;
 
-use super::session::Session;
+use super::session::{PooledSession, Session};
 use super::{PostgresStore, bound, column};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
@@ -20,7 +20,8 @@ use crate::store::callbacks::WaitingApp;
 use crate::store::columns::Columns;
 use crate::store::statements::callback_list::{self, CallbackList, Question};
 use crate::store::statements::callbacks::{
-    self, CLAIMED, CLAIMED_COLUMNS, IN_ORDER, OF_THEIR_CALL, UNLESS_DELIVERING,
+    self, CLAIMED, CLAIMED_COLUMNS, GIVE_UP, IN_ORDER, LATE_EVENTS, OF_THEIR_CALL, OLDEST_FIRST,
+    UNLESS_DELIVERING,
 };
 use crate::store::statements::postgres;
 use crate::store::{
@@ -113,11 +114,25 @@ const REPLAY_DELIVERED: &str = postgres!(
 const RECLAIM: &str = postgres!(
     "UPDATE callbacks SET state = {waiting}, node = NULL, lease_until = NULL WHERE state = {delivering} AND lease_until < {now}"
 );
+/// What another node is just claiming is passed over.
+const GIVE_UP_LATE: &str = postgres!(
+    GIVE_UP,
+    LATE_EVENTS,
+    "{now} - $2",
+    OLDEST_FIRST,
+    " FOR UPDATE SKIP LOCKED)"
+);
+
+impl PostgresStore {
+    async fn delivering(&self) -> Result<PooledSession, StoreError> {
+        Ok(self.callbacks.get(self.usual).await?)
+    }
+}
 
 #[async_trait]
 impl CallbackQueue for PostgresStore {
     async fn due_receivers(&self, look: ReceiverLook) -> Result<DueReceivers, StoreError> {
-        let client = self.client().await?;
+        let client = self.delivering().await?;
         let rows = client.query(WAITING_APPS, &[]).await?;
         let apps = rows
             .iter()
@@ -136,18 +151,18 @@ impl CallbackQueue for PostgresStore {
         &self,
         claim: CallbackClaim,
     ) -> Result<Option<Vec<ClaimedCallback>>, StoreError> {
-        take(&*self.client().await?, &claim).await
+        take(&*self.delivering().await?, &claim).await
     }
 
     async fn record_attempts(
         &self,
         ended: Vec<EndedAttempt>,
     ) -> Result<Vec<CallbackKey>, StoreError> {
-        record(&*self.client().await?, &ended).await
+        record(&*self.delivering().await?, &ended).await
     }
 
     async fn release_callbacks(&self, leases: Vec<CallbackLease>) -> Result<(), StoreError> {
-        let client = self.client().await?;
+        let client = self.delivering().await?;
         client
             .execute_once(
                 RELEASE,
@@ -162,8 +177,20 @@ impl CallbackQueue for PostgresStore {
     }
 
     async fn reclaim_callbacks(&self, _node: &str) -> Result<u64, StoreError> {
-        let client = self.client().await?;
+        let client = self.delivering().await?;
         Ok(client.execute_once(RECLAIM, &[]).await?)
+    }
+
+    async fn give_up_late_events(
+        &self,
+        waited: SignedDuration,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let client = self.delivering().await?;
+        let values: super::Values<'_> =
+            &[&now.as_millisecond(), &millis(waited), &i64::from(limit)];
+        Ok(client.execute(GIVE_UP_LATE, values).await?)
     }
 
     async fn callbacks(&self, filter: CallbackFilter) -> Result<CallbackPage, StoreError> {

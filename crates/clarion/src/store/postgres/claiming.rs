@@ -15,7 +15,9 @@ use crate::domain::customer_limits::{Customer, LimitLedger};
 use crate::store::StoreError;
 use crate::store::columns::Columns;
 use crate::store::statements::postgres;
-use crate::store::statements::queue::{self, CLAIMED, LANE_ORDER, NEXT_LANE};
+use crate::store::statements::queue::{
+    self, CLAIMED, CLAIMED_COLUMNS, LANE_ORDER, NEXT_LANE, OTHERS_LOOKED_AT,
+};
 
 /// One claim looks at the queue at most so often. What it meets and cannot take it parks, defers or sets aside, and meets none of it again; but for
 /// calls whose callee another node decides about.
@@ -101,7 +103,7 @@ const TAKE: &str = postgres!(
      queue AS (UPDATE call_queue SET state = {claimed}, node = $3, fence = fence + 1, held_since = NULL, pass_at = NULL WHERE call_sid = ANY($1) RETURNING call_queue.*) \
      SELECT ",
     CLAIMED,
-    " FROM queue JOIN calls USING (call_sid) ORDER BY queue.due_at, queue.call_sid"
+    ", {now} FROM queue JOIN calls USING (call_sid) ORDER BY queue.due_at, queue.call_sid"
 );
 const PARK: &str = postgres!(
     "UPDATE call_queue SET parked = {parked}, held_since = coalesce(held_since, {now}), pass_at = coalesce(held_since, {now}) + patience \
@@ -121,6 +123,13 @@ pub(super) const UNPARK: &str = postgres!(
     "= ANY(ARRAY(SELECT next.call_sid FROM unnest($1::text[]) AS free (callee) CROSS JOIN LATERAL ",
     NEXT_PARKED,
     "))"
+);
+/// As `UNPARK`, but the next call of another account than this one.
+const UNPARK_OTHERS: &str = postgres!(
+    queue::UNPARK,
+    "= ANY(ARRAY(SELECT next.call_sid FROM unnest($1::text[], $2::text[]) AS free (callee, account) CROSS JOIN LATERAL \
+       (SELECT call_sid FROM (SELECT call_sid, account_sid FROM call_queue WHERE parked = {parked} AND callee = free.callee \
+          ORDER BY priority, due_at, call_sid LIMIT $3) AS first WHERE account_sid <> free.account LIMIT 1) AS next))"
 );
 const NEXT_PARKED: &str = "(SELECT call_sid FROM call_queue WHERE parked = {parked} AND callee = free.callee \
   ORDER BY priority, due_at, call_sid LIMIT 1) AS next";
@@ -429,6 +438,9 @@ struct Verdicts {
     deferred: Vec<String>,
     /// When those are due again.
     due_again: Vec<i64>,
+    /// Their callees, who are free for other accounts, and whose those calls are.
+    free_for_others: Vec<String>,
+    capped: Vec<String>,
     set_aside: Vec<String>,
     /// Callees of calls that were set aside: the next call for them has its turn.
     free: Vec<String>,
@@ -464,6 +476,8 @@ fn judge(claim: &Claim, look: &Look<'_>, seen: Seen, room: &mut ClaimRoom) -> Ve
         } else if let Some(until) = seen.capped.get(&called) {
             verdicts.deferred.push(call.sid);
             verdicts.due_again.push(*until);
+            verdicts.capped.push(called.0);
+            verdicts.free_for_others.push(called.1);
         } else {
             *is_busy = true;
             room.take(claim, call.lane);
@@ -501,6 +515,7 @@ impl Verdicts {
 
     /// Where calls are taken, that is the first of them.
     fn statements<'a>(&'a self, node: &'a &'a str) -> Vec<Planned<'a>> {
+        const OTHERS: i64 = OTHERS_LOOKED_AT as i64;
         let mut statements: Vec<Planned<'a>> = Vec::with_capacity(6);
         if !self.taken.is_empty() {
             statements.push((TAKE, vec![&self.taken, &self.called, node, &self.callers]));
@@ -510,6 +525,9 @@ impl Verdicts {
         }
         if !self.deferred.is_empty() {
             statements.push((DEFER, vec![&self.deferred, &self.due_again]));
+            let others: Vec<&(dyn ToSql + Sync)> =
+                vec![&self.free_for_others, &self.capped, &OTHERS];
+            statements.push((UNPARK_OTHERS, others));
         }
         if !self.set_aside.is_empty() {
             statements.push((SET_ASIDE, vec![&self.set_aside]));
@@ -522,6 +540,7 @@ impl Verdicts {
     fn claimed(&self, rows: &[Vec<Row>], node: &NodeId) -> Result<Vec<ClaimedCall>, StoreError> {
         let taken = rows.first().filter(|_| !self.taken.is_empty());
         let taken = taken.into_iter().flatten();
-        taken.map(|row| queue::claimed(row, node)).collect()
+        let claimed = |row: &Row| queue::claimed_at(row, node, row.number(CLAIMED_COLUMNS)?);
+        taken.map(claimed).collect()
     }
 }

@@ -23,6 +23,7 @@ use super::migrations::{SchemaRight, WANTED};
 use super::statements::PROBE;
 use super::{DatabaseRoute, Inspection, Store, StoreError, WriteProbe};
 use crate::config::PostgresConfig;
+use crate::fair_places::FairPlaces;
 
 pub mod accept;
 mod accounts;
@@ -68,6 +69,10 @@ pub struct PostgresStore {
     ends: GroupCommit,
     /// A connection of its own: a heartbeat never waits behind the work of the calls.
     heartbeats: SessionPool,
+    /// One to claim and one to record: delivering never waits behind those who read.
+    callbacks: SessionPool,
+    /// Accounts whose row is waited for, each on one connection at most: others are left connections.
+    reserving: FairPlaces,
     connector: Arc<Connector>,
     signals: NodeSignals,
     plans: PlanAge,
@@ -106,6 +111,8 @@ impl PostgresStore {
             progress: group_commit("store-progress", PROGRESS_PAUSE),
             ends: group_commit("store-ends", ENDS_PAUSE),
             heartbeats: SessionPool::new(Arc::clone(&connector), 1),
+            callbacks: SessionPool::new(Arc::clone(&connector), 2),
+            reserving: FairPlaces::new(CONNECTIONS / 2, 1),
             usual,
             long: TimeLimit::each(config.deadlines.long),
             accepter,
@@ -264,6 +271,7 @@ impl Store for PostgresStore {
         self.progress.close();
         self.ends.close();
         self.heartbeats.close();
+        self.callbacks.close();
         self.pool.close();
     }
 }

@@ -6,17 +6,17 @@ use tokio_postgres::types::ToSql;
 
 use super::group_commit::{Change, owned};
 use super::legs::{self, KEEP_LEGS};
-use super::{PostgresStore, claiming, ending, notices, sharing, taking_over};
+use super::{PostgresStore, accept, claiming, ending, notices, sharing, taking_over};
 use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::OwedEvent;
 use crate::domain::claim::{
-    CallUpdate, CancelledCall, Claim, ClaimedCall, Lease, LeaseEnd, NodeId, NodeStanding,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, HeartbeatReply, Lease, LeaseEnd, NodeId,
     OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate,
 };
 use crate::domain::ended_call::{EndedCall, GoingOn, WentOn};
-use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
+use crate::domain::request_key::{Accepted, AcceptedCall, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 use crate::store::binding::millis;
 use crate::store::columns::Columns;
@@ -135,7 +135,7 @@ const FORGET_CALLS: &str = postgres!(
 
 #[async_trait]
 impl CallQueue for PostgresStore {
-    async fn accept_call(&self, order: CallOrder) -> Result<Accepted, StoreError> {
+    async fn accept_call(&self, order: AcceptedCall) -> Result<Accepted, StoreError> {
         self.accepter.accept(order).await
     }
 
@@ -145,8 +145,13 @@ impl CallQueue for PostgresStore {
         id: &RequestId,
     ) -> Result<Option<KnownRequest>, StoreError> {
         let values: super::Values<'_> = &[&app.as_str(), &id.as_str()];
-        let row = self.query_opt(requests::FIND.postgres, values).await?;
-        row.as_ref().map(requests::known).transpose()
+        let session = self.client().await?;
+        let row = session.query_opt(requests::FIND.postgres, values).await?;
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        accept::make_durable(&session).await?;
+        requests::known(&row).map(Some)
     }
 
     async fn queued_lanes(&self) -> Result<QueuedLanes, StoreError> {
@@ -233,14 +238,14 @@ impl CallQueue for PostgresStore {
         node: &NodeId,
         _now: Timestamp,
         lease: SignedDuration,
-    ) -> Result<NodeStanding, StoreError> {
+    ) -> Result<HeartbeatReply, StoreError> {
         let schema = i32::try_from(WANTED).unwrap_or(i32::MAX);
         let values: super::Values<'_> = &[&node.as_str(), &millis(lease), &schema];
         let session = self.heartbeats.get(self.usual).await?;
         let row = session.query_one(HEARTBEAT, values).await?;
         let nodes = row.number::<u32>(0)? + 1;
         self.signals.note_nodes(nodes, row.number(2)?);
-        Ok(NodeStanding {
+        Ok(HeartbeatReply {
             nodes,
             database_time: Some(row.time(1)?),
         })

@@ -14,7 +14,7 @@ use crate::domain::ended_call::EndedCall;
 use crate::domain::outcome::Outcome;
 use crate::domain::phone_number::PhoneNumber;
 use crate::domain::prompt::Prompt;
-use crate::domain::request_key::CallOrder;
+use crate::domain::request_key::AcceptedCall;
 use crate::domain::route::RouteKey;
 use crate::store::migrations::SchemaRight;
 
@@ -44,8 +44,8 @@ fn fill(db: &Connection, queue: &str, calls: u32) {
     db.execute_batch(&fill).unwrap();
 }
 
-fn order(sid: u128, callee: &str) -> CallOrder {
-    CallOrder {
+fn order(sid: u128, callee: &str) -> AcceptedCall {
+    AcceptedCall {
         event: None,
         call: NewCall {
             notice: None,

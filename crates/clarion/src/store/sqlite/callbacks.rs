@@ -1,7 +1,7 @@
 //! Callbacks in SQLite. A lease belongs to the life of the one process that serves, so it has no end of its own.
 
 use async_trait::async_trait;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, params, params_from_iter};
 
 use super::SqliteStore;
@@ -18,7 +18,7 @@ use crate::store::callbacks::WaitingApp;
 use crate::store::columns::Columns;
 use crate::store::statements::callback_list::{self, CallbackList, Question};
 use crate::store::statements::callbacks::{
-    self, CLAIMED, IN_ORDER, OF_THEIR_CALL, UNLESS_DELIVERING,
+    self, CLAIMED, GIVE_UP, IN_ORDER, LATE_EVENTS, OF_THEIR_CALL, OLDEST_FIRST, UNLESS_DELIVERING,
 };
 use crate::store::statements::sqlite;
 use crate::store::{
@@ -69,6 +69,14 @@ const RELEASE: &str = sqlite!(
 const REPLAY: &str = sqlite!(callbacks::REPLAY, "$3", UNLESS_DELIVERING);
 const GIVEN_UP_AFTER: &str = sqlite!(callbacks::GIVEN_UP_AFTER);
 const DELIVERED_AFTER: &str = sqlite!(callbacks::DELIVERED_AFTER);
+const GIVE_UP_LATE: &str = sqlite!(
+    GIVE_UP,
+    "INDEXED BY callbacks_waiting_events",
+    LATE_EVENTS,
+    "$2",
+    OLDEST_FIRST,
+    ")"
+);
 const RECLAIM: &str = sqlite!(
     "UPDATE callbacks SET state = {waiting}, node = NULL WHERE state = {delivering} AND node <> $1"
 );
@@ -124,6 +132,21 @@ impl CallbackQueue for SqliteStore {
         let node = node.to_owned();
         self.write(move |db| Ok(db.run(RECLAIM, [&node])? as u64))
             .await
+    }
+
+    async fn give_up_late_events(
+        &self,
+        waited: SignedDuration,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let clock = self.clock.clone();
+        self.write(move |db| {
+            let due_by = clock.now() - millis(waited);
+            let values = params![now.as_millisecond(), due_by, limit];
+            Ok(db.run(GIVE_UP_LATE, values)? as u64)
+        })
+        .await
     }
 
     async fn callbacks(&self, filter: CallbackFilter) -> Result<CallbackPage, StoreError> {

@@ -4,8 +4,8 @@ use rusqlite::{Connection, params, params_from_iter};
 
 use super::callbacks;
 use super::query::Query;
-use crate::domain::callback::{EventWish, RespUrl};
-use crate::domain::request_key::{Accepted, CallOrder, KnownRequest};
+use crate::domain::callback::{EventSubscription, RespUrl};
+use crate::domain::request_key::{Accepted, AcceptedCall, KnownRequest};
 use crate::store::StoreError;
 use crate::store::binding::millis;
 use crate::store::statements::queue::stored_notice;
@@ -30,7 +30,7 @@ pub struct AcceptResult {
 
 /// Two rows: what the call is, which stays, and its place in the queue, which goes when it ends; and one for the name of its request, where
 /// it has one.
-pub fn accept(db: &Connection, order: &CallOrder, now: i64) -> Result<AcceptResult, StoreError> {
+pub fn accept(db: &Connection, order: &AcceptedCall, now: i64) -> Result<AcceptResult, StoreError> {
     let nothing_new = |accepted| AcceptResult {
         accepted,
         is_new: false,
@@ -59,7 +59,7 @@ pub fn accept(db: &Connection, order: &CallOrder, now: i64) -> Result<AcceptResu
         call.user_data,
         call.kind.call_type().code(),
         stored_notice(call),
-        call.events.as_ref().map(EventWish::to_stored),
+        call.events.as_ref().map(EventSubscription::to_stored),
     ];
     if db.run(ACCEPT, values)? == 0 {
         return Ok(nothing_new(Accepted::New));
@@ -83,7 +83,7 @@ pub fn accept(db: &Connection, order: &CallOrder, now: i64) -> Result<AcceptResu
     })
 }
 
-fn find_request(db: &Connection, order: &CallOrder) -> Result<Option<KnownRequest>, StoreError> {
+fn find_request(db: &Connection, order: &AcceptedCall) -> Result<Option<KnownRequest>, StoreError> {
     let Some(key) = &order.request else {
         return Ok(None);
     };

@@ -10,7 +10,9 @@ use crate::domain::claim::{
 use crate::domain::customer_limits::{Customer, LimitLedger};
 use crate::store::StoreError;
 use crate::store::columns::Columns;
-use crate::store::statements::queue::{self, CLAIMED, LANE_ORDER, NEXT_LANE, ORPHANED, Waiting};
+use crate::store::statements::queue::{
+    self, CLAIMED, LANE_ORDER, NEXT_LANE, ORPHANED, OTHERS_LOOKED_AT, Waiting,
+};
 use crate::store::statements::sqlite;
 
 /// Calls of one lane that one claim looks at, at most. Those that it cannot take it parks, defers or sets aside: it meets none of them again.
@@ -51,6 +53,12 @@ const DEFER: &str = sqlite!(
 pub(super) const UNPARK: &str = sqlite!(
     queue::UNPARK,
     "IN (SELECT call_sid FROM call_queue WHERE parked = {parked} AND callee = $1 ORDER BY priority, due_at, call_sid LIMIT 1)"
+);
+/// The first of another account than this one.
+const UNPARK_OTHER: &str = sqlite!(
+    queue::UNPARK,
+    "IN (SELECT call_sid FROM (SELECT call_sid, account_sid FROM call_queue WHERE parked = {parked} AND callee = $1 \
+       ORDER BY priority, due_at, call_sid LIMIT $3) WHERE account_sid <> $2 LIMIT 1)"
 );
 const TAKE: &str = sqlite!(
     "UPDATE call_queue SET state = {claimed}, node = $1, fence = fence + 1, parked = $2, held_since = NULL, pass_at = NULL WHERE call_sid = $3"
@@ -206,8 +214,11 @@ fn claim_of_lane(
                 db.run(PARK, params![sid, now])?;
             } else if let Some(due_at) = capped_until(db, share, &callee, claim.caps, now)? {
                 db.run(DEFER, params![sid, due_at, now])?;
+                // The caps are those of this account: the callee is free for the others.
+                let others = params![callee, share.account.as_str(), OTHERS_LOOKED_AT];
+                db.run(UNPARK_OTHER, others)?;
             } else {
-                let call = take(db, &sid, &claim.node, Waiting::InLane)?;
+                let call = take(db, &sid, &claim.node, Waiting::InLane, now)?;
                 db.run(COUNT, params![callee, now, sid, share.account.as_str()])?;
                 taken.extend(call);
                 ledger.take(&share.account, &share.lane.app);
@@ -253,9 +264,10 @@ fn take(
     sid: &str,
     node: &NodeId,
     waiting: Waiting,
+    now: i64,
 ) -> Result<Option<ClaimedCall>, StoreError> {
     db.run(TAKE, params![node.as_str(), waiting as i16, sid])?;
-    db.row(TAKEN, [sid], |row| queue::claimed(row, node))
+    db.row(TAKEN, [sid], |row| queue::claimed_at(row, node, now))
 }
 
 pub(super) fn claim_overdue(
@@ -267,7 +279,7 @@ pub(super) fn claim_overdue(
     let mut found = Vec::new();
     for (why, overdue) in OVERDUE {
         for sid in db.rows(overdue, params![now, limit], |row| row.string(0))? {
-            let call = take(db, &sid, node, Waiting::SetAside)?;
+            let call = take(db, &sid, node, Waiting::SetAside, now)?;
             found.extend(call.map(|call| (call, why)));
         }
     }

@@ -13,12 +13,12 @@ use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, CancelledCall, Claim, ClaimedCall, Lease, LeaseEnd, NodeId, NodeStanding,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, HeartbeatReply, Lease, LeaseEnd, NodeId,
     OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate,
 };
 use crate::domain::ended_call::{EndedCall, GoingOn, WentOn};
 use crate::domain::notice::keys::CalleeChoice;
-use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
+use crate::domain::request_key::{Accepted, AcceptedCall, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 use crate::store::columns::Columns;
 use crate::store::migrations::WANTED;
@@ -83,7 +83,7 @@ const FORGET_CALL: [&str; 6] = [
 
 #[async_trait]
 impl CallQueue for SqliteStore {
-    async fn accept_call(&self, order: CallOrder) -> Result<Accepted, StoreError> {
+    async fn accept_call(&self, order: AcceptedCall) -> Result<Accepted, StoreError> {
         let clock = self.clock.clone();
         self.begin(move |db| Ok(calls::accept(db, &order, clock.now())?.accepted))
             .await
@@ -188,7 +188,7 @@ impl CallQueue for SqliteStore {
         node: &NodeId,
         now: Timestamp,
         lease: SignedDuration,
-    ) -> Result<NodeStanding, StoreError> {
+    ) -> Result<HeartbeatReply, StoreError> {
         let (node, clock) = (node.clone(), self.clock.clone());
         self.write(move |db| {
             let values = params![
@@ -202,7 +202,7 @@ impl CallQueue for SqliteStore {
             clock.write(db)
         })
         .await?;
-        Ok(NodeStanding {
+        Ok(HeartbeatReply {
             nodes: 1,
             database_time: None,
         })

@@ -53,6 +53,11 @@ pub const IN_ORDER: &str = " AND (this.seq <= 0 OR NOT EXISTS (SELECT 1 FROM cal
      WHERE other.call_sid = this.call_sid AND other.seq > 0 AND (other.state = {delivering} \
        OR other.state = {waiting} AND other.seq < this.seq AND other.due_at <= ";
 pub const OF_THEIR_CALL: &str = "))) ORDER BY due_at LIMIT ";
+/// Gives up events before the moment from which they are finished, and those that were due by another one.
+pub const GIVE_UP: &str = "UPDATE callbacks SET state = {given_up}, due_at = NULL, finished_at = $1 WHERE (call_sid, seq) IN ( \
+     SELECT call_sid, seq FROM callbacks ";
+pub const LATE_EVENTS: &str = " WHERE state = {waiting} AND expires_at IS NOT NULL AND due_at <= ";
+pub const OLDEST_FIRST: &str = " ORDER BY due_at LIMIT $3";
 /// One question for each state, because each has an index of its own.
 pub const BACKLOG: Statement = statement!(
     "SELECT CAST(sum(waiting) AS BIGINT), min(oldest) FROM (\
@@ -62,9 +67,9 @@ pub const BACKLOG: Statement = statement!(
 /// What a claimed callback is read from.
 pub const CLAIMED: &str = "callbacks.call_sid, callbacks.seq, fence, webhook_id, url, body, due_at, expires_at, attempts, failures, \
     (SELECT callback_secret FROM applications WHERE id = app_id), \
-    coalesce((SELECT account_sid FROM applications WHERE id = app_id), app_id)";
+    coalesce((SELECT account_sid FROM applications WHERE id = app_id), app_id), callbacks.app_id";
 /// The columns of `CLAIMED`.
-pub const CLAIMED_COLUMNS: usize = 12;
+pub const CLAIMED_COLUMNS: usize = 13;
 
 pub fn callback(row: &impl Columns) -> Result<Callback, StoreError> {
     let (number, extension) = (row.optional_string(2)?, row.optional_string(3)?);
@@ -117,6 +122,7 @@ pub fn claimed(row: &impl Columns, now: i64) -> Result<ClaimedCallback, StoreErr
             fence: row.number(2)?,
         },
         account: row.parsed(11)?,
+        app: row.parsed(12)?,
         webhook_id: row.string(3)?,
         url: RespUrl::from_stored(row.string(4)?),
         body: row.string(5)?,

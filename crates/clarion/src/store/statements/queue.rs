@@ -8,7 +8,7 @@ use super::legs::attempt_number;
 use super::{Statement, statement};
 use crate::domain::call::{CallKind, CallSid, NewCall, Priority};
 use crate::domain::call_state::CallState;
-use crate::domain::callback::{EventWish, RespUrl};
+use crate::domain::callback::{EventSubscription, RespUrl};
 use crate::domain::claim::{
     CallUpdate, CancelledCall, ClaimedCall, DueLane, Lane, Lease, NodeId, OrphanedCall, QueuedLanes,
 };
@@ -40,6 +40,8 @@ pub const LANE_ORDER: &str =
 /// The next call for a callee who is free now takes its place in its lane. The sum keeps the index of parked calls out of it: PostgreSQL would read all of
 /// them, by a plan that was made while there were hardly any.
 pub const UNPARK: &str = "UPDATE call_queue SET parked = {in_lane}, pass_at = NULL WHERE parked + 0 = {parked} AND call_sid ";
+/// So many calls that are parked behind a callee are looked through for one of another account.
+pub const OTHERS_LOOKED_AT: u32 = 1000;
 /// The last claim of a call does not count for its callee: nothing has rung. Earlier attempts of the same call stay counted.
 pub const UNCOUNT: Statement = statement!(
     "DELETE FROM callee_calls WHERE callee = $1 AND call_sid = $2 \
@@ -119,9 +121,9 @@ pub const CLAIMED: &str = "calls.call_sid, calls.account_sid, calls.app_id, call
   CASE WHEN queue.to_number IS NULL THEN calls.caller ELSE queue.to_caller END, \
   calls.prompt, calls.max_talk, calls.resp_url, calls.user_data, queue.fence, queue.attempts, queue.attempt, queue.callee, calls.type, \
   calls.notice, calls.events, queue.parked, queue.legs, \
-  EXISTS (SELECT 1 FROM call_reservations WHERE call_reservations.call_sid = calls.call_sid), queue.route, queue.tries_before";
+  EXISTS (SELECT 1 FROM call_reservations WHERE call_reservations.call_sid = calls.call_sid), queue.route, queue.tries_before, queue.expires_at";
 /// The columns of `CLAIMED`.
-pub const CLAIMED_COLUMNS: usize = 24;
+pub const CLAIMED_COLUMNS: usize = 25;
 /// What an orphaned call is read from, before the moment when its process was last seen.
 pub const ORPHANED: &str = "queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog, queue.choice";
 
@@ -217,7 +219,9 @@ pub fn claimed(row: &impl Columns, node: &NodeId) -> Result<ClaimedCall, StoreEr
         resp_url: row.optional_string(10)?.map(RespUrl::from_stored),
         user_data: row.optional_string(11)?,
         notice: notice(row, 17)?,
-        events: row.optional_text(18)?.and_then(EventWish::from_stored),
+        events: row
+            .optional_text(18)?
+            .and_then(EventSubscription::from_stored),
     };
     Ok(ClaimedCall {
         call,
@@ -234,6 +238,16 @@ pub fn claimed(row: &impl Columns, node: &NodeId) -> Result<ClaimedCall, StoreEr
         only_trunk: RouteKey::from_stored(row.string(22)?)
             .only_trunk()
             .map(str::to_owned),
+        time_left: None,
+    })
+}
+
+/// The same, of a call that is taken to be dialled, at this moment of the store's clock.
+pub fn claimed_at(row: &impl Columns, node: &NodeId, now: i64) -> Result<ClaimedCall, StoreError> {
+    let expires_at: i64 = row.number(24)?;
+    Ok(ClaimedCall {
+        time_left: Some(SignedDuration::from_millis(expires_at - now)),
+        ..claimed(row, node)?
     })
 }
 

@@ -6,7 +6,7 @@ use crate::domain::attempt::AttemptNumber;
 use crate::domain::call::{CallProgress, NoticeProgress};
 use crate::domain::call_record::{CallRecord, CurrentAttempt};
 use crate::domain::call_state::CallState;
-use crate::domain::callback::EventWish;
+use crate::domain::callback::EventSubscription;
 use crate::domain::hearing::AnsweredBy;
 use crate::domain::notice::ending::{Confirmation, NoticeEnding};
 use crate::domain::notice::keys;
@@ -96,7 +96,9 @@ pub fn record(row: &impl Columns) -> Result<CallRecord, StoreError> {
         current: current_attempt(row)?,
         notice: notice(row, 23)?,
         ending: row.optional_number(24)?.and_then(NoticeEnding::from_number),
-        events: row.optional_text(25)?.and_then(EventWish::from_stored),
+        events: row
+            .optional_text(25)?
+            .and_then(EventSubscription::from_stored),
         talk_ended_at: row.optional_time(26)?,
     })
 }

@@ -1,7 +1,7 @@
 //! The names that applications give to their requests.
 
 use super::{Statement, statement};
-use crate::domain::request_key::{CallOrder, KnownRequest};
+use crate::domain::request_key::{AcceptedCall, KnownRequest};
 use crate::store::StoreError;
 use crate::store::binding::Bind;
 use crate::store::columns::Columns;
@@ -24,7 +24,7 @@ pub const OLD: Statement = statement!(
 );
 
 /// The values of `KEEP`, where the request has a name.
-pub fn key_values(order: &CallOrder) -> Option<[Bind<'_>; 5]> {
+pub fn key_values(order: &AcceptedCall) -> Option<[Bind<'_>; 5]> {
     let key = order.request.as_ref()?;
     Some([
         order.call.app.as_str().into(),

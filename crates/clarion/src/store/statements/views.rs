@@ -9,7 +9,7 @@ use crate::domain::bill::Totals;
 use crate::domain::call::{CallSid, NewCall};
 use crate::domain::call_record::CallFilter;
 use crate::domain::call_state::CallState;
-use crate::domain::callback::{EVENTS_AT, EventWish, RespUrl};
+use crate::domain::callback::{EVENTS_AT, EventSubscription, RespUrl};
 use crate::domain::outcome::Outcome;
 use crate::domain::phone_number::PhoneNumber;
 use crate::store::StoreError;
@@ -133,7 +133,9 @@ pub fn accepted(row: &impl Columns) -> Result<NewCall, StoreError> {
         resp_url: row.optional_string(10)?.map(RespUrl::from_stored),
         user_data: row.optional_string(11)?,
         notice: notice(row, 13)?,
-        events: row.optional_text(14)?.and_then(EventWish::from_stored),
+        events: row
+            .optional_text(14)?
+            .and_then(EventSubscription::from_stored),
     })
 }
 

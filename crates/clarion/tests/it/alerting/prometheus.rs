@@ -12,7 +12,7 @@ use g711::Codec;
 use phone::test_phone::{HeardCall, Script};
 use serde_json::Value;
 use sound::speech::{Espeak, Speaker};
-use sound::{Utterance, VoiceOptions, VoiceWish};
+use sound::{Utterance, VoiceChoice, VoiceOptions};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
@@ -208,7 +208,7 @@ fn message(heard: &HeardCall, text: &str) -> Vec<f32> {
         text: text.to_owned(),
         options: VoiceOptions::default(),
     };
-    let spoken = speaker.speak(&utterance, &VoiceWish::default());
+    let spoken = speaker.speak(&utterance, &VoiceChoice::default());
     let length = spoken.unwrap().samples.len();
     let sound = heard.sound();
     let decoded = sound.iter().map(|byte| Codec::Pcma.decode(*byte));

@@ -19,7 +19,7 @@ use crate::alerting::Intake;
 use crate::calls::stage::Stage;
 use crate::support::owed::{key, now};
 use crate::support::receiver::{Receiver, ok};
-use crate::support::{SID, TestServer, eventually};
+use crate::support::{SID, TestServer, app_id, eventually};
 
 #[tokio::test]
 async fn addresses_that_are_not_public_are_blocked_and_given_up_at_once() {
@@ -168,6 +168,7 @@ async fn deliver_by(resolver: &Arc<Liar>) -> WebhookResponse {
             fence: 1,
         },
         account: SID.parse().unwrap(),
+        app: app_id(),
         webhook_id: "msg_1".into(),
         url: RespUrl::parse("http://rebinding.example/").unwrap(),
         body: "x".into(),

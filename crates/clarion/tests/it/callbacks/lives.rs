@@ -71,43 +71,50 @@ async fn a_delivery_cut_off_by_a_kill_is_repeated_with_the_same_webhook_id() {
 async fn what_is_owed_to_a_receiver_without_a_place_makes_nobody_look() {
     const BEFORE: u64 = 20;
     const AFTER: u64 = 60;
-    for database in [None, Some(postgres::empty_database().await)] {
-        let telephone = Telephone::that(Script::refuse(486)).await;
-        let trunk = telephone.trunk("only", "channels = 20\ncalls_per_second = 200\n");
-        let installation = Installation::with_settings(database, &trunk).await;
-        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/", silent.local_addr().unwrap());
-        let mut settings = impatient();
-        for ((_, value), patient) in settings[1..].iter_mut().zip(["60", "90", "3600"]) {
-            *value = PathBuf::from(patient);
-        }
-        let settings = settings.each_ref().map(|(name, value)| (*name, value));
-        let server = installation.start_with(&settings).await;
-        let store = installation
-            .database
-            .open(&Supervisor::new())
-            .await
-            .unwrap();
-        let mut caller = Caller::connect(&server.client).await.unwrap();
-        let mut looks = Vec::new();
-        let mut number = 0;
-        for calls in [BEFORE, AFTER] {
-            while number < calls {
-                number += 1;
-                let fields = format!(
-                    "\"to\":\"1380000{number:04}\",\"mediaTxt\":\"x\",\"respUrl\":\"{url}\""
-                );
-                caller.place(&fields).await.unwrap();
+    // What a refused call owes: its end; or that it waits, is dialled, was hung up, and is over.
+    for (field, owed) in [("respUrl", 1), ("callStateUrl", 4)] {
+        for database in [None, Some(postgres::empty_database().await)] {
+            let telephone = Telephone::that(Script::refuse(486)).await;
+            let trunk = telephone.trunk("only", "channels = 20\ncalls_per_second = 200\n");
+            let installation = Installation::with_settings(database, &trunk).await;
+            let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = format!("http://{}/", silent.local_addr().unwrap());
+            let mut settings = impatient();
+            for ((_, value), patient) in settings[1..].iter_mut().zip(["60", "90", "3600"]) {
+                *value = PathBuf::from(patient);
             }
-            eventually("all are owed", async || {
-                store.callback_backlog().await.unwrap().waiting == calls
-            })
-            .await;
-            let made = server.metric("clarion_callback_looks_total").await;
-            looks.push(made.unwrap());
+            let settings = settings.each_ref().map(|(name, value)| (*name, value));
+            let server = installation.start_with(&settings).await;
+            let store = installation
+                .database
+                .open(&Supervisor::new())
+                .await
+                .unwrap();
+            let mut caller = Caller::connect(&server.client).await.unwrap();
+            let mut looks = Vec::new();
+            let mut number = 0;
+            for calls in [BEFORE, AFTER] {
+                while number < calls {
+                    number += 1;
+                    let fields = format!(
+                        "\"to\":\"1380000{number:04}\",\"mediaTxt\":\"x\",\"{field}\":\"{url}\""
+                    );
+                    caller.place(&fields).await.unwrap();
+                }
+                eventually("all are owed", async || {
+                    store.callback_backlog().await.unwrap().waiting == owed * calls
+                })
+                .await;
+                let made = server.metric("clarion_callback_looks_total").await;
+                looks.push(made.unwrap());
+            }
+            let more = looks[1] - looks[0];
+            assert!(
+                more <= 4.0,
+                "{more} looks for {} calls with {field}",
+                AFTER - BEFORE
+            );
         }
-        let more = looks[1] - looks[0];
-        assert!(more <= 4.0, "{more} looks for {} callbacks", AFTER - BEFORE);
     }
 }
 

@@ -27,10 +27,10 @@ async fn shown(
     exchange: &Exchange,
     stage: &Stage,
     customer: &mut Customer,
-    wish: &str,
+    requested: &str,
     calls: usize,
 ) -> (String, Option<String>) {
-    let extra = format!("\"mediaTxt\":\"hello\",\"displayNum\":\"{wish}\"");
+    let extra = format!("\"mediaTxt\":\"hello\",\"displayNum\":\"{requested}\"");
     let sid = customer.call("13800000000", &extra).await;
     let invites = exchange.has_seen(calls).await;
     let invite = &invites[calls - 1];
@@ -60,7 +60,7 @@ async fn a_number_is_shown_with_permission_and_within_the_rules_else_the_default
     .await;
     let mut others = Customer::another(&stage, 2, |account| account.display_numbers = rules).await;
     let mut calls = 0;
-    for (wish, expected) in [
+    for (requested, expected) in [
         ("4001234567", "+864001234567"),
         ("+8613811111111", "+8613811111111"),
         ("13811111111", "+8613811111111"),
@@ -72,21 +72,21 @@ async fn a_number_is_shown_with_permission_and_within_the_rules_else_the_default
         ("", DEFAULT),
     ] {
         calls += 1;
-        let shown = shown(&exchange, &stage, &mut permitted, wish, calls).await;
+        let shown = shown(&exchange, &stage, &mut permitted, requested, calls).await;
         assert_eq!(
             shown,
             (expected.to_owned(), Some(expected.to_owned())),
-            "{wish}"
+            "{requested}"
         );
     }
     // Without the permission nothing but the default is shown, and that is no error.
-    for wish in ["4001234567", ""] {
+    for requested in ["4001234567", ""] {
         calls += 1;
-        let shown = shown(&exchange, &stage, &mut others, wish, calls).await;
+        let shown = shown(&exchange, &stage, &mut others, requested, calls).await;
         assert_eq!(
             shown,
             (DEFAULT.to_owned(), Some(DEFAULT.to_owned())),
-            "{wish}"
+            "{requested}"
         );
     }
 }

@@ -113,6 +113,33 @@ async fn the_waiting_calls_of_a_suspended_account_end_on_postgres() {
     suspend_an_account(&on_postgres().await).await;
 }
 
+/// The next number would be called at once.
+async fn suspend_an_account_with_a_notice(database: &str) {
+    let telephone = Telephone::that(Script::answer()).await;
+    let stage = Stage::on(&telephone.wide_trunk("telephone", ""), database).await;
+    let fields = "\"mediaTxt\":\"x\",\"confirmDtmf\":\"1\",\"waitDtmfTime\":\"1\",\"backupTo\":\"13800000002;13800000003\"";
+    let sid = stage.call("13800000001", fields).await;
+    stage.is_in(&sid, CallState::Answered).await;
+    let change = AccountChange {
+        state: Some(AccountState::Suspended),
+        ..AccountChange::default()
+    };
+    stage.server.change_account(change).await;
+    let report = stage.report_of(&sid).await;
+    assert_eq!(field(&report, "attempts"), "1", "{report}");
+    assert_eq!(field(&report, "ended"), "cancelled", "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_of_a_suspended_account_calls_nobody_else() {
+    suspend_an_account_with_a_notice("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_of_a_suspended_account_calls_nobody_else_on_postgres() {
+    suspend_an_account_with_a_notice(&on_postgres().await).await;
+}
+
 async fn suspend_an_account_that_talks(database: &str) {
     let telephone = Telephone::that(Script::answer()).await;
     let stage = Stage::on(&telephone.wide_trunk("telephone", ""), database).await;

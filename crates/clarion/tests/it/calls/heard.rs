@@ -9,7 +9,7 @@ use phone::ending::Side;
 use phone::test_phone::{HeardCall, Script};
 use sound::speech::{Espeak, Speaker};
 use sound::wav::{Wav, WavLimits, mono_16_bit};
-use sound::{EncodedAudio, Utterance, VoiceOptions, VoiceWish, level, telephone};
+use sound::{EncodedAudio, Utterance, VoiceChoice, VoiceOptions, level, telephone};
 
 use super::stage::Stage;
 use crate::audio_files::upload;
@@ -67,7 +67,7 @@ fn spoken(text: &str, voice: VoiceOptions) -> Vec<u8> {
     };
     encoded(
         &speaker
-            .speak(&speech, &VoiceWish::default())
+            .speak(&speech, &VoiceChoice::default())
             .unwrap()
             .samples,
     )

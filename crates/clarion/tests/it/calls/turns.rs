@@ -2,12 +2,16 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use clarion::domain::call_state::CallState;
+use clarion::domain::outcome::Outcome;
+use phone::test_phone::Script;
 
 use super::stage::{Customer, Stage};
 use crate::audio_files::wav;
 use crate::support::eventually;
+use crate::support::telephone::Telephone;
 
 /// A program that others take for a voice or for espeak-ng.
 fn script(folder: &Path, name: &str, lines: &str) -> String {
@@ -134,4 +138,25 @@ async fn a_text_that_changes_language_a_thousand_times_starts_the_voice_less_tha
     assert!(report.contains("<state>0</state>"), "{report}");
     let begun = lines(&begun).len();
     assert!((2..100).contains(&begun), "{begun}");
+}
+
+/// It was claimed in time, and its prompt is made when its time is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_whose_time_is_over_when_its_prompt_is_made_is_not_dialled() {
+    let voice = GatedVoice::new("true");
+    let telephone = Telephone::that(Script::answer()).await;
+    let trunk = telephone.wide_trunk("telephone", "");
+    let stage = Stage::on(&trunk, &voice.settings(1)).await;
+    let began = Instant::now();
+    let fields = "\"mediaTxt\":\"late\",\"validTime\":\"2\"";
+    let sid = stage.call("13800000001", fields).await;
+    stage.is_in(&sid, CallState::Claimed).await;
+    eventually("its time is over", async || {
+        began.elapsed() > Duration::from_secs(3)
+    })
+    .await;
+    voice.open();
+    stage.is_in(&sid, CallState::Ended).await;
+    assert_eq!(stage.outcome(&sid).await, Some(Outcome::Expired));
+    assert_eq!(stage.record(&sid).await.tries, 0);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clarion::domain::call::NewCall;
 use clarion::domain::callback::{
-    CallbackKey, EventAttempt, EventWish, OwedEvent, RespUrl, StateEvent,
+    CallbackKey, EventAttempt, EventSubscription, OwedEvent, RespUrl, StateEvent,
 };
 use clarion::domain::claim::{CallUpdate, ClaimedCall, WatchedUpdate};
 use clarion::domain::do_not_call::DoNotCallSource;
@@ -31,7 +31,7 @@ contract! {
 fn watched(number: &str) -> NewCall {
     NewCall {
         notice: Some(Arc::new(Notice::single())),
-        events: Some(EventWish {
+        events: Some(EventSubscription {
             url: RespUrl::from_stored("http://example.com/events".to_owned()),
             only_last: false,
         }),

@@ -140,14 +140,16 @@ async fn calls_of_one_account_do_not_use_up_those_of_another(database: Database)
         ],
         ..claim_for(&node(1), 10)
     };
-    for _ in 0..2 {
-        store.accept_call(order(call(number))).await.unwrap();
-        store
-            .accept_call(order(of_other(call(number))))
-            .await
-            .unwrap();
+    // Those of this account wait before those of the other one.
+    for call in [
+        call(number),
+        call(number),
+        of_other(call(number)),
+        of_other(call(number)),
+    ] {
+        store.accept_call(order(call)).await.unwrap();
     }
-    // One at a time, whoever wants it.
+    // One at a time, whoever may call.
     for turn in 0..2 {
         let claimed = store.claim_calls(wish()).await.unwrap();
         assert_eq!(claimed.len(), 1, "turn {turn}");

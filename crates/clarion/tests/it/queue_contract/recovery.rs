@@ -144,15 +144,15 @@ async fn after_an_outage_nobody_is_taken_for_dead_at_once() {
     let claimed = claim(&store, &node(1), 1).await.remove(0);
     pass(&database, LEASE * 3).await;
     assert!(take_orphaned(&store, &node(2), &[]).await.is_empty());
-    let standing = store.heartbeat(&node(2), now, LEASE).await.unwrap();
-    assert_eq!(standing.nodes, 1);
+    let reply = store.heartbeat(&node(2), now, LEASE).await.unwrap();
+    assert_eq!(reply.nodes, 1);
     assert!(take_orphaned(&store, &node(2), &[]).await.is_empty());
     // One that stops in good order is not waited for.
     store.heartbeat(&node(3), now, LEASE).await.unwrap();
     store.leave(&node(3)).await.unwrap();
     // The first one is back: what it holds is its own again, however late it is.
-    let standing = store.heartbeat(&node(1), now, LEASE).await.unwrap();
-    assert_eq!(standing.nodes, 2);
+    let reply = store.heartbeat(&node(1), now, LEASE).await.unwrap();
+    assert_eq!(reply.nodes, 2);
     let dialling = dialling(1, "first", now);
     let advanced = store.advance_call(&claimed.call.sid, &claimed.lease, dialling.into());
     assert!(advanced.await.unwrap());

@@ -1,7 +1,7 @@
 //! Requests that have a name: the same name again is the same call.
 
 use clarion::domain::call::NewCall;
-use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId, RequestKey};
+use clarion::domain::request_key::{Accepted, AcceptedCall, KnownRequest, RequestId, RequestKey};
 use clarion::store::Database;
 use jiff::SignedDuration;
 use tokio::task::JoinSet;
@@ -23,8 +23,8 @@ fn id(name: &str) -> RequestId {
     RequestId::read(Some(name), None).unwrap().unwrap()
 }
 
-fn named(name: &str, digest: &str, call: NewCall) -> CallOrder {
-    CallOrder {
+fn named(name: &str, digest: &str, call: NewCall) -> AcceptedCall {
+    AcceptedCall {
         event: None,
         request: Some(RequestKey {
             id: id(name),

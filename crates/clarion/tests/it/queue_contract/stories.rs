@@ -60,6 +60,7 @@ fn claim_of(call: &clarion::domain::call::NewCall) -> clarion::domain::claim::Cl
         is_counted: true,
         legs_before: 0,
         only_trunk: None,
+        time_left: None,
         is_reserved: false,
     }
 }

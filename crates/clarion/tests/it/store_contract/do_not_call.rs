@@ -74,7 +74,7 @@ async fn the_account_says_whether_there_is_a_list(database: Database) {
     let has_one = async || {
         let account = store.account(&account).await.unwrap().unwrap();
         let app = app_id();
-        let terms = store.customer_terms(&account.sid, &app).await.unwrap();
+        let terms = store.customer_rules(&account.sid, &app).await.unwrap();
         assert_eq!(terms.has_do_not_call, account.has_do_not_call);
         account.has_do_not_call
     };

@@ -19,6 +19,7 @@ contract! {
     a_later_event_does_not_wait_for_one_that_failed_and_supersedes_it,
     final_callbacks_and_events_do_not_wait_for_each_other,
     an_event_may_be_tried_for_a_minute,
+    events_that_had_no_place_for_long_are_given_up_and_final_callbacks_never,
     two_events_of_a_call_are_never_under_way_at_once,
     events_are_listed_and_sent_again,
 }
@@ -175,6 +176,32 @@ async fn an_event_may_be_tried_for_a_minute(database: Database) {
             }
         }
     }
+}
+
+async fn events_that_had_no_place_for_long_are_given_up_and_final_callbacks_never(
+    database: Database,
+) {
+    let store = owing(&database, &[(1, 1), (1, 2), (2, 1)]).await;
+    owe(&database, vec![owed_to(URL, 3, now())]).await;
+    let patience = SignedDuration::from_mins(5);
+    let give_up = async |limit| {
+        let given_up = store.give_up_late_events(patience, now(), limit).await;
+        given_up.unwrap()
+    };
+    assert_eq!(give_up(10).await, 0);
+    pass(&database, patience).await;
+    owe_events(&database, &[(4, 1)]).await;
+    // What an operator sends again waits anew.
+    assert_eq!(give_up(1).await, 1, "the oldest first, so many at a time");
+    let first = event(1, 1);
+    assert_eq!(state(&*store, &first).await, CallbackState::GivenUp);
+    store.replay_callback(&first).await.unwrap();
+    assert_eq!(give_up(10).await, 2);
+    let mut left = claimed(&*store).await.1;
+    left.sort();
+    let mut expected = vec![first, key(3), event(4, 1)];
+    expected.sort();
+    assert_eq!(left, expected);
 }
 
 /// Nodes that claim, deliver and fail beside each other, on PostgreSQL by connections of their own.

@@ -9,7 +9,7 @@ use sound::Utterance;
 use sound::speech::{Espeak, Speaker};
 use sound::spelled::SpelledCharacter;
 use sound::text::Language;
-use sound::{VoiceOptions, VoiceWish};
+use sound::{VoiceChoice, VoiceOptions};
 
 use super::placed;
 use crate::calls::stage::Stage;
@@ -102,7 +102,7 @@ fn rendered(character: char, language: Language) -> Vec<f32> {
         },
     };
     speaker
-        .speak(&speech, &VoiceWish::default())
+        .speak(&speech, &VoiceChoice::default())
         .unwrap()
         .samples
 }

@@ -12,7 +12,7 @@ use clarion::domain::ended_call::{CalledOff, EndedCall, GoingOn, NextDial, Notic
 use clarion::domain::notice::Recipient;
 use clarion::domain::notice::ending::{NoticeEnd, NoticeEnding};
 use clarion::domain::outcome::Outcome;
-use clarion::domain::request_key::CallOrder;
+use clarion::domain::request_key::AcceptedCall;
 use clarion::domain::route::RouteKey;
 use clarion::store::Store;
 use jiff::{SignedDuration, Timestamp};
@@ -33,7 +33,7 @@ pub struct Comparison<'a> {
     stores: &'a [Arc<dyn Store>],
     model: QueueModel,
     /// Everything that was ever accepted, and every lease that was ever given.
-    orders: Vec<CallOrder>,
+    orders: Vec<AcceptedCall>,
     leases: Vec<ClaimedCall>,
     /// Moments that nodes tell go on by a second with every step.
     moment: Timestamp,
@@ -89,9 +89,9 @@ impl<'a> Comparison<'a> {
             Action::Heartbeat(of, lives) => {
                 let lease = if lives { HOUR } else { SignedDuration::ZERO };
                 let (id, now) = (node(of), self.moment);
-                let standing = self.store(of).heartbeat(&id, now, lease).await.unwrap();
+                let reply = self.store(of).heartbeat(&id, now, lease).await.unwrap();
                 let known = self.model.heartbeat(&id, now, lease);
-                prop_assert_eq!(standing.nodes, known.nodes);
+                prop_assert_eq!(reply.nodes, known.nodes);
             }
             Action::Orphans(of, given_up) => self.orphans(of, given_up).await?,
             Action::Leave(of) => {
@@ -133,7 +133,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    async fn accept(&mut self, order: CallOrder) -> Result<(), TestCaseError> {
+    async fn accept(&mut self, order: AcceptedCall) -> Result<(), TestCaseError> {
         let accepted = self.store(0).accept_call(order.clone()).await.unwrap();
         prop_assert_eq!(accepted, self.model.accept(order));
         Ok(())

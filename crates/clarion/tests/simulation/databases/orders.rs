@@ -15,7 +15,7 @@ use clarion::domain::notice::{Notice, Recipient};
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::Prompt;
-use clarion::domain::request_key::{CallOrder, RequestId, RequestKey};
+use clarion::domain::request_key::{AcceptedCall, RequestId, RequestKey};
 use clarion::domain::route::RouteKey;
 use jiff::{SignedDuration, Timestamp};
 
@@ -25,9 +25,9 @@ use super::{ACCOUNT, APPS};
 pub const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
 /// The call of a request; each has a number of its own.
-pub fn order(request: Request, number: usize, accepted_at: Timestamp) -> CallOrder {
+pub fn order(request: Request, number: usize, accepted_at: Timestamp) -> AcceptedCall {
     let to = recipient(request.callee);
-    CallOrder {
+    AcceptedCall {
         event: None,
         call: NewCall {
             kind: CallKind::Notification,

@@ -205,6 +205,7 @@ impl QueueModel {
             is_counted: !place.is_to_end,
             legs_before: place.legs,
             only_trunk: None,
+            time_left: None,
             is_reserved: false,
         }
     }

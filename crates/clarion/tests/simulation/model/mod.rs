@@ -15,13 +15,13 @@ use clarion::domain::call::{CallSid, NewCall, Queueing};
 use clarion::domain::call_state::CallState;
 use clarion::domain::callback::OwedCallback;
 use clarion::domain::claim::{
-    CallUpdate, CancelledCall, Lease, LeaseEnd, NodeId, NodeStanding, Requeue,
+    CallUpdate, CancelledCall, HeartbeatReply, Lease, LeaseEnd, NodeId, Requeue,
 };
 use clarion::domain::customer_limits::{Customer, StartTokens};
 use clarion::domain::ended_call::{CallOff, EndedCall, GoingOn, WentOn};
 use clarion::domain::notice::ending::NoticeEnding;
 use clarion::domain::notice::keys::CalleeChoice;
-use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
+use clarion::domain::request_key::{Accepted, AcceptedCall, KnownRequest, RequestId};
 use clarion::domain::trunk_grants::NodePart;
 use jiff::{SignedDuration, Timestamp};
 
@@ -157,7 +157,7 @@ impl QueueModel {
         }
     }
 
-    pub fn accept(&mut self, order: CallOrder) -> Accepted {
+    pub fn accept(&mut self, order: AcceptedCall) -> Accepted {
         if let Some(key) = &order.request {
             let name = (order.call.app.clone(), key.id.as_str().to_owned());
             let known = self.requests.entry(name).or_insert_with(|| KnownRequest {
@@ -365,7 +365,7 @@ impl QueueModel {
         node: &NodeId,
         now: Timestamp,
         lease: SignedDuration,
-    ) -> NodeStanding {
+    ) -> HeartbeatReply {
         let is_shared = self.lease_end == LeaseEnd::Time;
         let seen = if is_shared {
             self.now
@@ -386,7 +386,7 @@ impl QueueModel {
         let others = self.nodes.iter().filter(|(name, row)| {
             is_shared && row.lease_until > self.now && name.as_str() != node.as_str()
         });
-        NodeStanding {
+        HeartbeatReply {
             nodes: u32::try_from(others.count()).expect("a few") + 1,
             database_time: is_shared
                 .then(|| Timestamp::from_millisecond(self.now).expect("a time of this age")),

@@ -120,7 +120,7 @@ async fn a_held_stream_waits_and_a_stopped_one_is_forgotten() {
     let (socket, theirs) = pair();
     let (finished, when) = tokio::sync::oneshot::channel();
     let control = Arc::new(StreamControl::default());
-    control.wishes.hold(true);
+    control.signals.hold(true);
     pacer.play(PacedStream {
         stream: stream(&[PlaybackItem::Silence { frames: 1000 }]),
         send_path: SendPath::Connected(socket),
@@ -135,12 +135,12 @@ async fn a_held_stream_waits_and_a_stopped_one_is_forgotten() {
         theirs.recv(&mut [0; 200]).is_err(),
         "nothing is sent while held"
     );
-    control.wishes.hold(false);
+    control.signals.hold(false);
     theirs
         .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     assert!(theirs.recv(&mut [0; 200]).is_ok());
-    control.wishes.stop();
+    control.signals.stop();
     assert!(when.await.is_err(), "a stopped stream does not finish");
 }
 

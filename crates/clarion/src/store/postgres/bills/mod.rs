@@ -19,7 +19,7 @@ use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
 use crate::domain::bill::{BillFile, BillLine, BillOf, LinePlace};
 use crate::domain::call::CallSid;
 use crate::domain::claim::{Lease, NodeId};
-use crate::domain::request_key::{Accepted, CallOrder};
+use crate::domain::request_key::{Accepted, AcceptedCall};
 use crate::store::StoreError;
 use crate::store::bills::{BillBook, BillToken, CallComparison, CallSpan, ClosedDay, Forgotten};
 use crate::store::binding::millis;
@@ -60,18 +60,28 @@ impl BillBook for PostgresStore {
 
     async fn accept_call_within_limits(
         &self,
-        order: CallOrder,
+        order: AcceptedCall,
         longest_talk: u32,
     ) -> Result<Result<Accepted, Shortage>, StoreError> {
         // When there is no answer to the commit nobody knows whether it took; accepting the same call again tells.
         let until = Instant::now() + PATIENCE;
         let (mut tries, mut in_doubt) = (TRIES, false);
+        let account = &order.call.account;
         loop {
             tries -= 1;
+            let Ok(turn) = self.reserving.take(account.as_str(), until).await else {
+                let problem = "too many calls of the account wait for the database";
+                return Err(if in_doubt {
+                    StoreError::Unknown(problem.to_owned())
+                } else {
+                    StoreError::failed(problem)
+                });
+            };
             let accepted = match self.client_until(until).await {
                 Ok(mut client) => rates::accept(&mut client, &order, longest_talk).await,
                 Err(error) => Err(error),
             };
+            drop(turn);
             match accepted {
                 Err(error) if tries > 0 && Instant::now() + PAUSE < until => {
                     tracing::warn!(%error, "a call could not be accepted; trying again");

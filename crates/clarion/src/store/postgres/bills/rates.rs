@@ -9,7 +9,7 @@ use crate::domain::call::{CallSid, NewCall};
 use crate::domain::claim::Lease;
 use crate::domain::ended_call::{EndedCall, NextDial};
 use crate::domain::money::Money;
-use crate::domain::request_key::{Accepted, CallOrder};
+use crate::domain::request_key::{Accepted, AcceptedCall};
 use crate::store::StoreError;
 use crate::store::statements::rates::{self, RATE};
 use crate::store::statements::{Statement, bill_lines, postgres, queue};
@@ -74,7 +74,7 @@ pub async fn funds(
 /// The account's row is held while what it may spend is counted, so that no other call is accepted out of the same money.
 pub async fn accept(
     client: &mut Session,
-    order: &CallOrder,
+    order: &AcceptedCall,
     longest_talk: u32,
 ) -> Result<Result<Accepted, Shortage>, StoreError> {
     let call = &order.call;
@@ -88,7 +88,12 @@ pub async fn accept(
             let known = transaction
                 .query_opt(bill_lines::IS_CALL.postgres, &[&call.sid.as_str()])
                 .await?;
-            return Ok(known.map(|_| Accepted::New).ok_or(shortage));
+            if known.is_none() {
+                return Ok(Err(shortage));
+            }
+            accept::make_durable(&transaction).await?;
+            transaction.commit().await?;
+            return Ok(Ok(Accepted::New));
         }
     };
     let orders = std::slice::from_ref(order);

@@ -47,7 +47,7 @@ pub(super) enum Effect {
 impl Effect {
     /// Of a statement that is a transaction of its own. When in doubt, it changes something.
     pub fn of(sql: &str) -> Self {
-        let changes = ["INSERT", "UPDATE", "DELETE"];
+        let changes = ["INSERT", "UPDATE", "DELETE", "pg_logical_emit_message"];
         if sql.starts_with("SELECT") || sql.starts_with("WITH") {
             let found = changes.iter().any(|word| sql.contains(word));
             return if found { Self::Lasting } else { Self::Nothing };
@@ -70,6 +70,10 @@ mod tests {
             ),
             ("WITH gone AS (DELETE FROM a) SELECT 1", Effect::Lasting),
             ("SELECT 1 FROM a FOR UPDATE", Effect::Lasting),
+            (
+                "SELECT pg_logical_emit_message(TRUE, '', '')",
+                Effect::Lasting,
+            ),
             ("UPDATE a SET b = 1", Effect::Lasting),
             ("COMMIT", Effect::Lasting),
             ("CREATE TABLE a ()", Effect::Lasting),

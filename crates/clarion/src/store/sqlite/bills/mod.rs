@@ -16,7 +16,7 @@ use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
 use crate::domain::bill::{BillFile, BillLine, BillOf, LinePlace};
 use crate::domain::call::CallSid;
 use crate::domain::claim::{Lease, NodeId};
-use crate::domain::request_key::{Accepted, CallOrder};
+use crate::domain::request_key::{Accepted, AcceptedCall};
 use crate::store::StoreError;
 use crate::store::bills::{BillBook, BillToken, CallComparison, CallSpan, ClosedDay, Forgotten};
 use crate::store::statements::bill_lines;
@@ -49,7 +49,7 @@ impl BillBook for SqliteStore {
 
     async fn accept_call_within_limits(
         &self,
-        order: CallOrder,
+        order: AcceptedCall,
         longest_talk: u32,
     ) -> Result<Result<Accepted, Shortage>, StoreError> {
         let clock = self.clock.clone();

@@ -11,7 +11,7 @@ use crate::domain::call::{CallSid, NewCall};
 use crate::domain::claim::Lease;
 use crate::domain::ended_call::{EndedCall, NextDial};
 use crate::domain::money::Money;
-use crate::domain::request_key::{Accepted, CallOrder};
+use crate::domain::request_key::{Accepted, AcceptedCall};
 use crate::store::StoreError;
 use crate::store::statements::rates::{self, RATE};
 use crate::store::statements::{bill_lines, sqlite};
@@ -65,7 +65,7 @@ pub fn funds(db: &Connection, account: &AccountSid) -> Result<Option<Funds>, Sto
 /// A refusal is no failure: the other changes of the commit need not be done again because of it.
 pub fn accept(
     db: &Connection,
-    order: &CallOrder,
+    order: &AcceptedCall,
     longest_talk: u32,
     now: i64,
 ) -> Result<Result<Accepted, Shortage>, StoreError> {

@@ -1,4 +1,4 @@
-//! The UDP socket, with a gate in front of the library. What a stranger sends is dropped here, in the buffer that it was received into:
+//! The UDP socket, with a filter in front of the library. What a stranger sends is dropped here, in the buffer that it was received into:
 //! no message is made of it, no transaction and no task. And what we send does not leave for where a Contact or a route must not lead,
 //! whatever name it hid behind.
 
@@ -16,7 +16,7 @@ use super::head::MessageHead;
 use super::peers::KnownPeers;
 use super::refusals::{RefusalCounts, SipRefusal};
 
-pub(super) struct UdpGate {
+pub(super) struct UdpFilter {
     pub socket: UdpSocket,
     /// Who is heard; `None` for an endpoint that anybody may call.
     pub peers: Option<Arc<KnownPeers>>,
@@ -24,7 +24,7 @@ pub(super) struct UdpGate {
     pub refusals: Arc<RefusalCounts>,
 }
 
-impl UdpGate {
+impl UdpFilter {
     /// Trunks are heard, and whoever speaks about something that we have begun.
     fn admits(&self, packet: &[u8], from: SocketAddr) -> bool {
         let Some(peers) = &self.peers else {
@@ -35,7 +35,7 @@ impl UdpGate {
     }
 
     /// Where a packet really goes; `None` for nowhere.
-    fn way(&self, packet: &[u8], to: SocketAddr) -> Option<SocketAddr> {
+    fn destination(&self, packet: &[u8], to: SocketAddr) -> Option<SocketAddr> {
         let Some(peers) = &self.peers else {
             return Some(to);
         };
@@ -57,7 +57,7 @@ impl UdpGate {
 }
 
 #[async_trait]
-impl LibrarySocket for UdpGate {
+impl LibrarySocket for UdpFilter {
     async fn recv_from(&self, buffer: &mut [u8]) -> rsipstack::Result<(usize, SocketAddr)> {
         loop {
             let (length, from) = self.socket.recv_from(buffer).await?;
@@ -69,11 +69,9 @@ impl LibrarySocket for UdpGate {
     }
 
     async fn send_to(&self, packet: &[u8], to: SocketAddr) -> rsipstack::Result<usize> {
-        match self.way(packet, to) {
+        match self.destination(packet, to) {
             Some(to) => Ok(self.socket.send_to(packet, to).await?),
-            None => Err(rsipstack::Error::Error(format!(
-                "{to} is no way to a trunk"
-            ))),
+            None => Err(rsipstack::Error::Error(format!("{to} leads to no trunk"))),
         }
     }
 
