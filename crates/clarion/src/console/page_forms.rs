@@ -66,16 +66,15 @@ pub fn read<T: FromStr<Err: Into<Wording>>>(
     })
 }
 
-/// Reads a whole number from one to another.
+/// Reads a whole number. Whether it lies within its bounds is for the layer below to say.
 pub fn read_number(
     visit: &Visit,
     field: &'static str,
     label: &str,
     within: RangeInclusive<u32>,
 ) -> Result<u32, FieldMistake> {
-    let number = visit.field(field).trim().parse().ok();
-    let number = number.filter(|number| within.contains(number));
-    number.ok_or_else(|| FieldMistake {
+    let number = visit.field(field).trim().parse();
+    number.map_err(|_| FieldMistake {
         field,
         sentence: said(
             &SettingRule::Between(*within.start(), *within.end()),

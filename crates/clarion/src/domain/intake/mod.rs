@@ -99,11 +99,14 @@ impl IntakeFormat {
 }
 
 impl FromStr for IntakeFormat {
-    type Err = String;
+    type Err = Wording;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Wording> {
         let found = Self::ALL.into_iter().find(|format| format.as_str() == text);
-        found.ok_or_else(|| format!("write one of: {}", Self::WORDS.join(", ")))
+        found.ok_or_else(|| {
+            let words = Self::WORDS.join(", ");
+            wording!("write one of: {words}", "应为以下之一：{words}")
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use super::visitor::Visitor;
 use super::{add_intake, add_operators};
 use crate::calls::stage::Stage;
 use crate::support::telephone::Telephone;
-use crate::support::{APP, SID, eventually};
+use crate::support::{APP, SID, call_list, eventually};
 
 /// As many as no command has that a page names.
 const WORDS_OF_A_SENTENCE: usize = 5;
@@ -15,7 +15,11 @@ const WORDS_OF_A_SENTENCE: usize = 5;
 async fn staged(settings: &str) -> (Stage, Telephone) {
     let telephone = Telephone::that(Script::answer()).await;
     let stage = Stage::on(&telephone.wide_trunk("provider", ""), settings).await;
-    add_operators(&*stage.server.store, &stage.server.clock).await;
+    let server = &stage.server;
+    add_operators(&*server.store, &server.clock).await;
+    let list = call_list("night", &["13800000000"], server.clock.now());
+    server.store.add_list(list).await.unwrap();
+    add_intake(server, "x").await;
     (stage, telephone)
 }
 
@@ -97,9 +101,7 @@ async fn health_and_settings_are_in_chinese() {
 #[tokio::test]
 async fn a_form_is_refused_in_chinese() {
     let (stage, _telephone) = staged("").await;
-    let server = &stage.server;
-    add_intake(server, "x").await;
-    let mut admin = Visitor::signed_in(server, "admin").await;
+    let mut admin = Visitor::signed_in(&stage.server, "admin").await;
     let token = admin.token().await;
     admin.language = "zh";
     let account = format!("/accounts/{SID}");
@@ -143,8 +145,18 @@ async fn a_form_is_refused_in_chinese() {
         ),
         (
             format!("{account}/rates"),
-            vec![("prefix", "*"), ("price", "1"), ("unit", "0")],
+            vec![("prefix", "*"), ("price", "1"), ("unit", "x")],
             "“计费单元（秒）”应为 1 到 86400 之间的整数。",
+        ),
+        (
+            format!("{account}/rates"),
+            vec![
+                ("prefix", "*"),
+                ("price", "1"),
+                ("unit", "0"),
+                ("unanswered", "0"),
+            ],
+            "无法完成：计费单元为 1 到 86400 秒。",
         ),
         (
             format!("{account}/lists"),
@@ -153,12 +165,12 @@ async fn a_form_is_refused_in_chinese() {
         ),
         (
             format!("{account}/lists"),
-            vec![("name", "night"), ("numbers", "110")],
+            vec![("name", "day"), ("numbers", "110")],
             "无法完成：号码 &#34;110&#34;：不允许呼叫紧急号码。",
         ),
         (
             format!("{account}/lists"),
-            vec![("name", "night"), ("numbers", "")],
+            vec![("name", "day"), ("numbers", "")],
             "列表应有 1 到 20 个号码，现有 0 个",
         ),
         (
@@ -203,8 +215,13 @@ async fn a_form_is_refused_in_chinese() {
         ),
         (
             "/intakes".to_owned(),
-            vec![("app", APP), ("name", "n"), ("to", ",")],
+            vec![("app", APP), ("name", "n"), ("format", "json"), ("to", ",")],
             "“呼叫对象”的逗号之间没有内容",
+        ),
+        (
+            "/intakes".to_owned(),
+            vec![("app", APP), ("name", "n"), ("format", "x")],
+            "“格式”填写有误：应为以下之一：alertmanager",
         ),
     ] {
         let mut all = vec![("token", token.as_str())];
@@ -223,7 +240,6 @@ async fn a_form_is_refused_in_chinese() {
 #[tokio::test]
 async fn what_others_say_is_marked_as_english() {
     let (stage, _telephone) = staged("").await;
-    add_intake(&stage.server, "x").await;
     let mut admin = Visitor::signed_in(&stage.server, "admin").await;
     let token = admin.token().await;
     let template = [
