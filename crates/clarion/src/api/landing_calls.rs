@@ -17,6 +17,7 @@ use crate::domain::call::CallKind;
 use crate::domain::prompt::{self, FileOwner, Speech};
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::domain::voice_name::VoiceName;
+use crate::domain::wording::Wording;
 use crate::placing::NamedFiles;
 
 /// The current names, and the names of the older interface that clients still send. A current name wins over its older one.
@@ -188,7 +189,7 @@ fn voice(fields: &Fields, config: &Config) -> Result<Option<VoiceName>, Refusal>
     let Some(text) = fields.text("voice")? else {
         return Ok(None);
     };
-    let name: Result<VoiceName, String> = text.parse();
+    let name: Result<VoiceName, Wording> = text.parse();
     let known = name.and_then(|name| {
         config.voices.check_name(name.as_str())?;
         Ok(name)

@@ -11,6 +11,7 @@ use super::wire::{Field, Fields};
 use crate::config::Config;
 use crate::domain::account::Account;
 use crate::domain::call::Priority;
+use crate::domain::call_list::ListName;
 use crate::domain::call_window::CallWindow;
 use crate::domain::notice::machine::MachineDetection;
 use crate::domain::notice::plan::{NoticePlan, RedialReason};
@@ -353,9 +354,9 @@ fn backups(
     let (mut backups, mut lists) = (Vec::<Recipient>::new(), Vec::<NamedList>::new());
     for part in parts {
         if let Some(name) = part.strip_prefix('@') {
-            let name = name
+            let name: ListName = name
                 .parse()
-                .map_err(|rule: String| Refusal::field(format!("backupTo: after '@', {rule}")))?;
+                .map_err(|rule| Refusal::field(format!("backupTo: after '@', {rule}")))?;
             if !lists.iter().any(|known| known.name == name) {
                 let place = 1 + backups.len();
                 lists.push(NamedList { name, place });

@@ -7,6 +7,7 @@ pub mod names;
 pub mod prompts;
 pub mod sweep;
 mod transport;
+mod unplayable;
 pub mod voices;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::config::Config;
 use crate::domain::audio_quota::{AudioCharge, AudioQuota};
 use crate::domain::prompt::{AddedFile, AudioOwner, ContentId, FileName};
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::domain::wording::wording;
 use crate::private_files;
 use crate::store::Store;
 
@@ -142,10 +144,12 @@ impl AudioFiles {
             .map_err(|error| failed(&error))?;
         let is_new = |file: &&Playable| !there.iter().any(|old| old.name == file.name);
         if there.len() + new.iter().filter(is_new).count() > self.limit {
-            return Err(Refusal::new(
-                StatusCode::DataTooLong,
-                format!("there may be {} voice files; remove some first", self.limit),
-            ));
+            let limit = self.limit;
+            let rule = wording!(
+                "there may be {limit} voice files; remove some first",
+                "最多 {limit} 个语音文件，请先删除一些"
+            );
+            return Err(Refusal::worded(StatusCode::DataTooLong, &rule));
         }
         Ok(())
     }
@@ -232,7 +236,7 @@ fn judge(name: &str, bytes: Bytes, limits: &WavLimits) -> Result<Vec<Playable>, 
             | archive::ArchiveError::TooLargeTogether { .. } => StatusCode::DataTooLong,
             _ => StatusCode::VoiceFileUnplayable,
         };
-        Refusal::new(code, refused.to_string())
+        Refusal::worded(code, &unplayable::of_archive(&refused))
     })?;
     entries
         .into_iter()
@@ -251,9 +255,9 @@ fn archive_limits(limits: &WavLimits) -> archive::ArchiveLimits {
 }
 
 fn playable(name: FileName, bytes: Bytes, limits: &WavLimits) -> Result<Playable, Refusal> {
-    let wav = Wav::read(&bytes, limits).map_err(|unplayable| {
-        let reason = format!("{name}: {unplayable}");
-        Refusal::new(StatusCode::VoiceFileUnplayable, reason)
+    let wav = Wav::read(&bytes, limits).map_err(|error| {
+        let rule = unplayable::of_file(name.as_str(), &error);
+        Refusal::worded(StatusCode::VoiceFileUnplayable, &rule)
     })?;
     let duration = wav.frames() as u64 * 1000 / u64::from(wav.format().rate);
     Ok(Playable {

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use super::OtherClock;
-use super::finding::Finding;
+use super::finding::{CheckSubject, Finding};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::audit::Actor;
+use crate::domain::wording::wording;
 use crate::management::{Management, ManagementError};
 use crate::store::{Database, DatabaseRoute, Inspection};
 
-const SUBJECT: &str = "database";
+const SUBJECT: CheckSubject = CheckSubject::Database;
 
 pub async fn check(
     database: &Database,
@@ -23,8 +24,12 @@ pub async fn check(
         Err(error) => {
             let problem = Finding::problem(
                 SUBJECT,
-                format!("{database} cannot be used: {error:#}"),
-                "see that it runs, that the address and password in `database` are right, and that this user may write to it",
+                wording!("{database} cannot be used", "{database} 无法使用")
+                    .because(format!("{error:#}")),
+                wording!(
+                    "see that it runs, that the address and password in `database` are right, and that this user may write to it",
+                    "确认数据库正在运行，`database` 中的地址和密码正确，且当前用户有写权限"
+                ),
             );
             return (vec![problem], Vec::new());
         }
@@ -34,17 +39,24 @@ pub async fn check(
     let middle = before + after.duration_since(before) / 2;
     let clocks = found
         .now
-        .map(|now| OtherClock::new("the database", now, middle));
+        .map(|now| OtherClock::new(wording!("the database", "数据库"), now, middle));
     let mut findings = vec![schema(database, &found)];
     findings.extend(found.route.iter().flat_map(route));
     findings.extend(found.dangers.iter().map(|danger| {
-        let remedy = "correct its settings (postgresql.conf), or name another database";
-        Finding::problem(SUBJECT, format!("{database}: {danger}"), remedy)
+        let found = wording!("{database}: {danger}", "数据库 {database} {danger}"; danger);
+        let remedy = wording!(
+            "correct its settings (postgresql.conf), or name another database",
+            "修改数据库参数（postgresql.conf），或改用其他数据库"
+        );
+        Finding::problem(SUBJECT, found, remedy)
     }));
     findings.extend(found.damage.iter().map(|damage| {
-        let remedy =
-            "stop the server, keep the file, and restore the last backup (docs/operating.md)";
-        Finding::problem(SUBJECT, format!("{database} is damaged: {damage}"), remedy)
+        let found = wording!("{database} is damaged", "{database} 已损坏").because(damage);
+        let remedy = wording!(
+            "stop the server, keep the file, and restore the last backup (docs/operating.md)",
+            "停止服务，保留该文件，恢复最近一次备份（docs/operating.md）"
+        );
+        Finding::problem(SUBJECT, found, remedy)
     }));
     if found.version >= found.wanted && found.is_usable {
         findings.extend(contents(config).await);
@@ -55,37 +67,58 @@ pub async fn check(
 /// How it was reached, and what of that is not as it should be.
 fn route(route: &DatabaseRoute) -> Vec<Finding> {
     let host = &route.host;
-    let remedy = "write sslmode=verify-full and sslrootcert into `database` (docs/operating.md)";
+    let remedy = wording!(
+        "write sslmode=verify-full and sslrootcert into `database` (docs/operating.md)",
+        "在 `database` 中加上 sslmode=verify-full 和 sslrootcert（docs/operating.md）"
+    );
     let mut findings = vec![match &route.encryption {
         Some(version) if route.verified => Finding::ok(
             SUBJECT,
-            format!("{host} is reached by {version}; its certificate is verified"),
+            wording!(
+                "{host} is reached by {version}; its certificate is verified",
+                "通过 {version} 连接 {host}，已校验证书"
+            ),
         ),
-        Some(version) if route.on_this_machine => {
-            Finding::ok(SUBJECT, format!("{host} is reached by {version}"))
-        }
+        Some(version) if route.on_this_machine => Finding::ok(
+            SUBJECT,
+            wording!(
+                "{host} is reached by {version}",
+                "通过 {version} 连接 {host}"
+            ),
+        ),
         Some(version) => Finding::warning(
             SUBJECT,
-            format!("{host} is reached by {version}, but nobody verifies that it is {host}"),
+            wording!(
+                "{host} is reached by {version}, but nobody verifies that it is {host}",
+                "通过 {version} 连接 {host}，但未校验对方身份"
+            ),
             remedy,
         ),
-        None if route.on_this_machine => {
-            Finding::ok(SUBJECT, format!("{host} is reached on this machine"))
-        }
+        None if route.on_this_machine => Finding::ok(
+            SUBJECT,
+            wording!("{host} is reached on this machine", "在本机内连接 {host}"),
+        ),
         None => Finding::warning(
             SUBJECT,
-            format!(
-                "{host} is reached without encryption: tokens and numbers can be read on the way"
+            wording!(
+                "{host} is reached without encryption: tokens and numbers can be read on the way",
+                "与 {host} 的连接未加密：令牌和号码在传输途中可能被窃取"
             ),
             remedy,
         ),
     }];
     findings.extend(route.hosts.iter().map(|(name, found)| match found {
-        Ok(kind) => Finding::ok(SUBJECT, format!("{name}: {kind}")),
+        Ok(kind) => Finding::ok(
+            SUBJECT,
+            wording!("{name}: {kind}", "主机 {name}：{kind}"; kind),
+        ),
         Err(problem) => Finding::warning(
             SUBJECT,
-            format!("{name} cannot be asked: {problem}"),
-            "without it, there is one host less to go on with when another fails",
+            wording!("{name} cannot be asked", "无法查询 {name}").because(problem),
+            wording!(
+                "without it, there is one host less to go on with when another fails",
+                "缺少这台主机，其他主机故障时就少一台可切换"
+            ),
         ),
     }));
     findings
@@ -96,21 +129,35 @@ fn schema(database: &Database, found: &Inspection) -> Finding {
     if !found.is_usable {
         return Finding::problem(
             SUBJECT,
-            format!("{database} has schema {version}, this program knows {wanted}"),
-            "use the newer program that wrote it, or restore the backup from before the upgrade",
+            wording!(
+                "{database} has schema {version}, this program knows {wanted}",
+                "{database} 的结构版本为 {version}，本程序支持的版本为 {wanted}"
+            ),
+            wording!(
+                "use the newer program that wrote it, or restore the backup from before the upgrade",
+                "改用写入该数据的新版程序，或恢复升级前的备份"
+            ),
         );
     }
     Finding::ok(
         SUBJECT,
         match version {
-            0 => format!("{database} is empty; the first start makes schema {wanted}"),
-            _ if version < wanted => format!(
-                "{database} has schema {version}; the next start brings it to {wanted} (back it up first)"
+            0 => wording!(
+                "{database} is empty; the first start makes schema {wanted}",
+                "{database} 为空，首次启动时创建结构版本 {wanted}"
             ),
-            _ if version > wanted => format!(
-                "{database} has schema {version}, which is newer than this program ({wanted}) and was made for it too"
+            _ if version < wanted => wording!(
+                "{database} has schema {version}; the next start brings it to {wanted} (back it up first)",
+                "{database} 的结构版本为 {version}，下次启动时升级到 {wanted}（请先备份）"
             ),
-            _ => format!("{database} has schema {version} and can be written"),
+            _ if version > wanted => wording!(
+                "{database} has schema {version}, which is newer than this program ({wanted}) and was made for it too",
+                "{database} 的结构版本为 {version}，比本程序的 {wanted} 新，但与本程序兼容"
+            ),
+            _ => wording!(
+                "{database} has schema {version} and can be written",
+                "{database} 的结构版本为 {version}，可以写入"
+            ),
         },
     )
 }
@@ -120,8 +167,11 @@ async fn contents(config: &Arc<Config>) -> Vec<Finding> {
     let management = match Management::open(Arc::clone(config), Actor::default()).await {
         Ok(management) => management,
         Err(error) => {
-            let remedy = "see the message";
-            return vec![Finding::problem(SUBJECT, format!("{error:#}"), remedy)];
+            return vec![Finding::problem(
+                SUBJECT,
+                wording!("cannot be opened", "无法打开数据库").because(format!("{error:#}")),
+                wording!("see the message", "请根据该报错处理"),
+            )];
         }
     };
     let findings = switches_and_accounts(&management).await;
@@ -131,8 +181,11 @@ async fn contents(config: &Arc<Config>) -> Vec<Finding> {
     findings.unwrap_or_else(|error| {
         vec![Finding::problem(
             SUBJECT,
-            error.to_string(),
-            "the database answers, but not to this: look into its log",
+            wording!("cannot be asked", "查询失败").because(error),
+            wording!(
+                "the database answers, but not to this: look into its log",
+                "数据库有应答，但该查询失败，请查看数据库日志"
+            ),
         )]
     })
 }
@@ -141,35 +194,50 @@ async fn switches_and_accounts(management: &Management) -> Result<Vec<Finding>, 
     let mut findings = Vec::new();
     if management.is_stopped().await? {
         findings.push(Finding::warning(
-            "dialling",
-            "stopped by the operator: calls are accepted and wait",
-            "`clarion call resume`",
+            CheckSubject::Dialling,
+            wording!(
+                "stopped by the operator: calls are accepted and wait",
+                "操作员已停止外呼：请求照常受理，呼叫在队列中等待"
+            ),
+            wording!("`clarion call resume`", "执行 `clarion call resume`"),
         ));
     }
     for trunk in management.trunks().await? {
         if trunk.is_drained {
             let name = trunk.settings.name();
             findings.push(Finding::warning(
-                format!("trunk {name}"),
-                "drained by the operator: it gets no calls",
-                format!("`clarion trunk open {name}`"),
+                CheckSubject::Trunk(name.to_owned()),
+                wording!(
+                    "drained by the operator: it gets no calls",
+                    "操作员已排空该中继，不再承接新呼叫"
+                ),
+                wording!(
+                    "`clarion trunk open {name}`",
+                    "执行 `clarion trunk open {name}`"
+                ),
             ));
         }
     }
-    let accounts = management.accounts().await?;
+    let accounts = management.accounts().await?.len();
     let applications = management.all_applications().await?.len();
     findings.push(if applications == 0 {
         Finding::warning(
-            "accounts",
-            format!(
-                "{} accounts, no application: nobody can place a call",
-                accounts.len()
+            CheckSubject::Accounts,
+            wording!(
+                "{accounts} accounts, no application: nobody can place a call",
+                "{accounts} 个账户，没有应用，无法发起呼叫"
             ),
-            "`clarion account add`, then `clarion app add --account SID`",
+            wording!(
+                "`clarion account add`, then `clarion app add --account SID`",
+                "执行 `clarion account add`，再执行 `clarion app add --account SID`"
+            ),
         )
     } else {
-        let counts = format!("{} accounts, {applications} applications", accounts.len());
-        Finding::ok("accounts", counts)
+        let counts = wording!(
+            "{accounts} accounts, {applications} applications",
+            "{accounts} 个账户，{applications} 个应用"
+        );
+        Finding::ok(CheckSubject::Accounts, counts)
     });
     Ok(findings)
 }
@@ -183,16 +251,19 @@ async fn missing_audio_files(management: &Management) -> Option<Finding> {
     }
     let (count, missing) = management.missing_audio().await.ok()?;
     let Some(first) = missing.first() else {
-        return Some(Finding::ok("audio files", format!("{count} are there")));
+        let found = wording!("{count} are there", "共 {count} 个，均存在");
+        return Some(Finding::ok(CheckSubject::AudioFiles, found));
     };
+    let (gone, first, place) = (missing.len(), first.as_str(), folder.display());
     Some(Finding::problem(
-        "audio files",
-        format!(
-            "{} of {count} are missing in {}, such as {}",
-            missing.len(),
-            folder.display(),
-            first.as_str()
+        CheckSubject::AudioFiles,
+        wording!(
+            "{gone} of {count} are missing in {place}, such as {first}",
+            "{place} 中缺少 {gone} 个（共 {count} 个），例如 {first}"
         ),
-        "restore the folder from a backup, or add the files again (`clarion audio add`, or an upload of the same name)",
+        wording!(
+            "restore the folder from a backup, or add the files again (`clarion audio add`, or an upload of the same name)",
+            "从备份恢复该目录，或重新添加这些文件（`clarion audio add`，或上传同名文件）"
+        ),
     ))
 }

@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use super::finding::Finding;
+use super::finding::{CheckSubject, Finding};
 use super::sockets;
 use crate::config::Config;
+use crate::domain::wording::wording;
 
-const SUBJECT: &str = "sound ports";
+const SUBJECT: CheckSubject = CheckSubject::SoundPorts;
 
 pub fn check(config: &Config, serving: Option<u32>) -> Vec<Finding> {
     let ports = &config.media.ports;
@@ -26,17 +27,17 @@ fn enough(config: &Config, ports: &RangeInclusive<u16>) -> Finding {
         .map(|trunk| u64::from(trunk.channels))
         .sum();
     let pairs = u64::try_from(ports.len() / 2).unwrap_or(u64::MAX);
-    let found = format!(
-        "{}-{} hold {pairs} calls; the trunks have {wanted} channels",
-        ports.start(),
-        ports.end()
+    let (first, last) = (ports.start(), ports.end());
+    let found = wording!(
+        "{first}-{last} hold {pairs} calls; the trunks have {wanted} channels",
+        "{first}-{last} 可承载 {pairs} 路呼叫；中继并发合计 {wanted} 路"
     );
     if pairs < wanted {
-        Finding::problem(
-            SUBJECT,
-            found,
+        let remedy = wording!(
             "widen media.ports, and the firewall with it",
-        )
+            "扩大 media.ports，并同步放开防火墙"
+        );
+        Finding::problem(SUBJECT, found, remedy)
     } else {
         Finding::ok(SUBJECT, found)
     }
@@ -49,15 +50,17 @@ fn taken(ports: &RangeInclusive<u16>, serving: Option<u32>) -> Option<Finding> {
         .filter(|holder| !holder.is(serving))
         .collect();
     let first = others.first()?;
+    let (count, port, whose) = (others.len(), first.port, first.describe());
     Some(Finding::warning(
         SUBJECT,
-        format!(
-            "{} of them are in use by others, the first ({}) by {}",
-            others.len(),
-            first.port,
-            first.describe()
+        wording!(
+            "{count} of them are in use by others, the first ({port}) by {whose}",
+            "其中 {count} 个已被占用，第一个（{port}）被{whose}占用"; whose
         ),
-        "end what holds them, or choose other media.ports",
+        wording!(
+            "end what holds them, or choose other media.ports",
+            "结束占用端口的进程，或更换 media.ports"
+        ),
     ))
 }
 
@@ -70,8 +73,14 @@ fn handed_out_by_the_kernel(ports: &RangeInclusive<u16>) -> Option<Finding> {
     overlap.then(|| {
         Finding::warning(
             SUBJECT,
-            format!("the kernel gives ports {first}-{last} to everybody who asks for any"),
-            "choose media.ports outside of that, or set net.ipv4.ip_local_port_range",
+            wording!(
+                "the kernel gives ports {first}-{last} to everybody who asks for any",
+                "与内核的临时端口范围 {first}-{last} 重叠，可能被其他程序随机占用"
+            ),
+            wording!(
+                "choose media.ports outside of that, or set net.ipv4.ip_local_port_range",
+                "media.ports 应避开该范围，或调整 net.ipv4.ip_local_port_range"
+            ),
         )
     })
 }
@@ -82,9 +91,15 @@ fn address(config: &Config) -> Option<Finding> {
     let unusable = told.is_unspecified() && !config.trunks.is_empty();
     unusable.then(|| {
         Finding::problem(
-            "sound address",
-            format!("peers are told to send to {told}, where nobody is"),
-            "name the address that they can reach in media.advertised",
+            CheckSubject::SoundAddress,
+            wording!(
+                "peers are told to send to {told}, where nobody is",
+                "通告给对端的地址是 {told}，对端无法向它发送语音"
+            ),
+            wording!(
+                "name the address that they can reach in media.advertised",
+                "在 media.advertised 中填写对端可达的地址"
+            ),
         )
     })
 }

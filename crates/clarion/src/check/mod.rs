@@ -18,21 +18,22 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use self::certificate::names_of as names_of_certificate;
-pub use self::finding::{Finding, FindingLevel};
+pub use self::finding::{CheckSubject, Finding, FindingLevel};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::domain::wording::{Wording, wording};
 
 /// Another clock, and by how many seconds this machine is ahead of it.
 #[derive(Debug, Clone)]
 pub struct OtherClock {
-    name: String,
+    name: Wording,
     ahead: f64,
 }
 
 impl OtherClock {
-    fn new(name: impl Into<String>, theirs: jiff::Timestamp, ours: jiff::Timestamp) -> Self {
+    fn new(name: Wording, theirs: jiff::Timestamp, ours: jiff::Timestamp) -> Self {
         Self {
-            name: name.into(),
+            name,
             ahead: ours.duration_since(theirs).as_secs_f64(),
         }
     }
@@ -46,8 +47,8 @@ pub async fn examine(config: &Arc<Config>, file: Option<&Path>, tell: Telling<'_
     let database = &config.database;
     let clock = Clock::new(config.time_zone());
     tell(vec![Finding::ok(
-        "configuration",
-        "can be read, and holds together",
+        CheckSubject::Configuration,
+        wording!("can be read, and holds together", "可以读取，且没有矛盾"),
     )]);
     tell(privacy::settings(config, file).into_iter().collect());
     tell(privacy::named_places(config));

@@ -4,60 +4,73 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::finding::Finding;
+use super::finding::{CheckSubject, Finding};
 use crate::config::Config;
+use crate::domain::wording::{Wording, wording};
 use crate::private_files::EVERYBODY;
 
 /// Of everybody.
 const WRITE: u32 = 0o002;
 
 /// Checks that others can neither read a folder, which holds tokens, numbers, prompts and bills, nor write to it.
-pub fn folder(what: &str, folder: &Path) -> Option<Finding> {
+pub fn folder(what: &Wording, folder: &Path) -> Option<Finding> {
     let mode = open_to_everybody(folder)?;
     let place = folder.display();
-    let found = format!("{what}: {place} is open to every user of this machine (mode {mode:o})");
-    Some(Finding::problem(
-        "privacy",
-        found,
-        format!("chmod 700 {place}"),
-    ))
+    let found = wording!(
+        "{what}: {place} is open to every user of this machine (mode {mode:o})",
+        "{what}：本机所有用户都可以访问 {place}（权限 {mode:o}）"; what
+    );
+    let remedy = wording!("chmod 700 {place}", "执行 chmod 700 {place}");
+    Some(Finding::problem(CheckSubject::Privacy, found, remedy))
 }
 
 /// Checks the file of the settings, if there is one.
 pub fn settings(config: &Config, file: Option<&Path>) -> Option<Finding> {
     let secrets = config.secrets();
     let file = file.filter(|_| !secrets.is_empty())?;
-    let (place, held) = (file.display(), secrets.join(", "));
+    let (place, held) = (file.display(), Wording::list(&secrets));
     let Some(mode) = open_to_everybody(file) else {
-        let found = format!("{place} holds secrets ({held}), and others cannot read it");
-        return Some(Finding::ok("privacy", found));
+        let found = wording!(
+            "{place} holds secrets ({held}), and others cannot read it",
+            "{place} 含有密码（{held}），其他用户无法读取"; held
+        );
+        return Some(Finding::ok(CheckSubject::Privacy, found));
     };
     Some(Finding::problem(
-        "privacy",
-        format!(
-            "every user of this machine can read the secrets in {place} ({held}; mode {mode:o})"
+        CheckSubject::Privacy,
+        wording!(
+            "every user of this machine can read the secrets in {place} ({held}; mode {mode:o})",
+            "本机所有用户都可以读取 {place} 中的密码（{held}；权限 {mode:o}）"; held
         ),
-        format!("chmod 640 {place}, or put them into files of their own (password_file, passfile)"),
+        wording!(
+            "chmod 640 {place}, or put them into files of their own (password_file, passfile)",
+            "执行 chmod 640 {place}，或把密码放到单独的文件中（password_file、passfile）"
+        ),
     ))
 }
 
 /// Checks the files of secrets that the settings name, and the folders with sound that may hold spoken codes.
 pub fn named_places(config: &Config) -> Vec<Finding> {
-    let secret = |(what, file): (String, &Path)| {
+    let secret = |(what, file): (Wording, &Path)| {
         let mode = open_to_everybody(file)?;
         let place = file.display();
         Some(Finding::problem(
-            "privacy",
-            format!(
-                "every user of this machine can read the secret in {place} ({what}; mode {mode:o})"
+            CheckSubject::Privacy,
+            wording!(
+                "every user of this machine can read the secret in {place} ({what}; mode {mode:o})",
+                "本机所有用户都可以读取 {place} 中的密钥（{what}；权限 {mode:o}）"; what
             ),
-            format!("chmod 600 {place}"),
+            wording!("chmod 600 {place}", "执行 chmod 600 {place}"),
         ))
     };
     let secrets = config.secret_files().into_iter().filter_map(secret);
     let recordings = config.trunks.iter().filter_map(|trunk| {
         let record = trunk.loopback.as_ref()?.record.as_deref()?;
-        folder(&format!("record of trunk {}", trunk.name()), record)
+        let name = trunk.name();
+        folder(
+            &wording!("record of trunk {name}", "中继 {name} 的 record"),
+            record,
+        )
     });
     let natural = changeable(&config.speech.natural_folder);
     secrets.chain(recordings).chain(natural).collect()
@@ -74,12 +87,14 @@ fn changeable(natural_folder: &Path) -> Option<Finding> {
     })?;
     let place = place.display();
     Some(Finding::problem(
-        "privacy",
-        format!(
-            "speech.natural_folder: every user of this machine can change {place}, and what it holds is executed (mode {mode:o})"
+        CheckSubject::Privacy,
+        wording!(
+            "speech.natural_folder: every user of this machine can change {place}, and what it holds is executed (mode {mode:o})",
+            "speech.natural_folder：本机所有用户都可以修改 {place}，而其中的程序会被执行（权限 {mode:o}）"
         ),
-        format!(
-            "chmod o-w {place}, and see that nobody has changed it (clarion voice install natural)"
+        wording!(
+            "chmod o-w {place}, and see that nobody has changed it (clarion voice install natural)",
+            "执行 chmod o-w {place}，并确认内容未被改动（clarion voice install natural）"
         ),
     ))
 }

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
+use crate::domain::wording::{Wording, wording};
+
 /// A port that is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
@@ -26,11 +28,14 @@ impl Holder {
         id.is_some() && self.process.as_ref().map(|process| process.id) == id
     }
 
-    pub fn describe(&self) -> String {
-        match &self.process {
-            Some(process) => format!("{} (process {})", process.name, process.id),
-            None => "a process that this user may not look at".to_owned(),
-        }
+    pub fn describe(&self) -> Wording {
+        let Some(Process { id, name, .. }) = &self.process else {
+            return wording!(
+                "a process that this user may not look at",
+                "当前用户无权查看的进程"
+            );
+        };
+        wording!("{name} (process {id})", " {name}（进程 {id}）")
     }
 }
 

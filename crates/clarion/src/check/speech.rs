@@ -7,15 +7,14 @@ use natural::Installation;
 use sound::speech::{Speaker, SpeechError, Spoken};
 use sound::{RATE, Utterance, VoiceChoice, VoiceOptions};
 
-use super::finding::Finding;
+use super::finding::{CheckSubject, Finding};
 use crate::audio_files::voices;
 use crate::config::Config;
+use crate::domain::wording::{Wording, wording};
 
-const SUBJECT: &str = "speech";
-const TEXTS: [(&str, &str); 2] = [
-    ("Chinese", "您好，这是一次测试。"),
-    ("English", "Hello, this is a test."),
-];
+const SUBJECT: CheckSubject = CheckSubject::Speech;
+const CHINESE: &str = "您好，这是一次测试。";
+const ENGLISH: &str = "Hello, this is a test.";
 /// No sentence is shorter than this.
 const SHORTEST: Duration = Duration::from_millis(500);
 const QUIETEST: f32 = 0.01;
@@ -25,25 +24,33 @@ pub async fn check(config: &Config) -> Vec<Finding> {
     let speaker = match voices::speaker(config) {
         Ok(speaker) => speaker,
         Err(error) => {
-            let remedy = "see the settings of [speech] and of each [[voice]]";
-            return vec![Finding::problem(SUBJECT, format!("{error:#}"), remedy)];
+            return vec![Finding::problem(
+                SUBJECT,
+                wording!("cannot be set up", "无法初始化").because(format!("{error:#}")),
+                wording!(
+                    "see the settings of [speech] and of each [[voice]]",
+                    "检查 [speech] 和各个 [[voice]] 的配置"
+                ),
+            )];
         }
     };
     let tried = tokio::task::spawn_blocking(move || {
         let mut tried = Vec::new();
         for name in speaker.names() {
-            for (language, text) in TEXTS {
-                tried.extend(try_voice(&speaker, &name, language, text));
+            for text in [CHINESE, ENGLISH] {
+                tried.extend(try_voice(&speaker, &name, text));
             }
         }
         tried
     });
     let Ok(tried) = tried.await else {
-        let remedy = "this is a mistake of ours: report it";
         return vec![Finding::problem(
             SUBJECT,
-            "speaking ended in a panic",
-            remedy,
+            wording!("speaking ended in a panic", "合成时程序异常（panic）"),
+            wording!(
+                "this is a mistake of ours: report it",
+                "这是 Clarion 自身的缺陷，请反馈"
+            ),
         )];
     };
     let program = &config.speech.program;
@@ -55,14 +62,21 @@ pub async fn check(config: &Config) -> Vec<Finding> {
 fn natural(config: &Config) -> Option<Finding> {
     let folder = &config.speech.natural_folder;
     match Installation::find(folder) {
-        Ok(installation) => Some(Finding::ok(
-            SUBJECT,
-            format!("the natural voice is installed: {}", installation.version()),
-        )),
+        Ok(installation) => {
+            let version = installation.version();
+            let found = wording!(
+                "the natural voice is installed: {version}",
+                "已安装自然发音人：{version}"
+            );
+            Some(Finding::ok(SUBJECT, found))
+        }
         Err(error) if config.voices.names_natural() => Some(Finding::warning(
             SUBJECT,
-            format!("the natural voice: {error}"),
-            "other voices stand in until then",
+            wording!("the natural voice", "自然发音人未安装好").because(error),
+            wording!(
+                "other voices stand in until then",
+                "在此之前由其他发音人代替"
+            ),
         )),
         Err(_) => None,
     }
@@ -71,17 +85,12 @@ fn natural(config: &Config) -> Option<Finding> {
 /// A voice that has spoken a language, or has not.
 struct TriedVoice {
     name: Arc<str>,
-    language: &'static str,
+    language: Wording,
     spoken: Result<Spoken, SpeechError>,
 }
 
 /// Nothing where the voice does not speak the language.
-fn try_voice(
-    speaker: &Speaker,
-    name: &Arc<str>,
-    language: &'static str,
-    text: &str,
-) -> Option<TriedVoice> {
+fn try_voice(speaker: &Speaker, name: &Arc<str>, text: &str) -> Option<TriedVoice> {
     let choice = VoiceChoice {
         name: Some(name.to_string()),
         is_private: false,
@@ -92,22 +101,26 @@ fn try_voice(
     };
     (speaker.first_voice(text, &choice) == *name).then(|| TriedVoice {
         name: Arc::clone(name),
-        language,
+        language: match text {
+            CHINESE => wording!("Chinese", "中文"),
+            _ => wording!("English", "英文"),
+        },
         spoken: speaker.speak(&speech, &choice),
     })
 }
 
 impl TriedVoice {
     fn judge(&self, program: &str) -> Finding {
-        let (name, language) = (&self.name, self.language);
+        let (name, language) = (&self.name, &self.language);
         let spoken = match &self.spoken {
             Ok(spoken) => spoken,
             Err(mute) => {
                 return Finding::problem(
                     SUBJECT,
-                    format!("no {language}: {mute}"),
-                    format!(
-                        "install it (apt-get install espeak-ng), or correct [speech]; `{program}` is what is started"
+                    wording!("no {language}", "无法合成{language}"; language).because(mute),
+                    wording!(
+                        "install it (apt-get install espeak-ng), or correct [speech]; `{program}` is what is started",
+                        "请安装（apt-get install espeak-ng），或修正 [speech]；启动的程序是 `{program}`"
                     ),
                 );
             }
@@ -116,8 +129,14 @@ impl TriedVoice {
             let instead = &spoken.voice;
             return Finding::warning(
                 SUBJECT,
-                format!("the voice {name} does not speak {language}; {instead} stands in"),
-                "the log says why; see the settings of that [[voice]]",
+                wording!(
+                    "the voice {name} does not speak {language}; {instead} stands in",
+                    "发音人 {name} 未能合成{language}，由 {instead} 代替"; language
+                ),
+                wording!(
+                    "the log says why; see the settings of that [[voice]]",
+                    "原因见日志；请检查该 [[voice]] 的配置"
+                ),
             );
         }
         let seconds = spoken.samples.len() as f64 / f64::from(RATE);
@@ -125,13 +144,22 @@ impl TriedVoice {
         if seconds < SHORTEST.as_secs_f64() || loudness < QUIETEST {
             return Finding::problem(
                 SUBJECT,
-                format!("the voice for {language} makes {seconds:.1} s of nearly nothing"),
-                "see that its voice is installed: `clarion voice preview …` lets you hear it",
+                wording!(
+                    "the voice for {language} makes {seconds:.1} s of nearly nothing",
+                    "{language}发音人合成了 {seconds:.1} 秒，但几乎没有声音"; language
+                ),
+                wording!(
+                    "see that its voice is installed: `clarion voice preview …` lets you hear it",
+                    "检查发音人是否已安装；可用 `clarion voice preview …` 试听"
+                ),
             );
         }
         Finding::ok(
             SUBJECT,
-            format!("{language} by {name}: {seconds:.1} s of speech"),
+            wording!(
+                "{language} by {name}: {seconds:.1} s of speech",
+                "{language}由 {name} 合成，时长 {seconds:.1} 秒"; language
+            ),
         )
     }
 }

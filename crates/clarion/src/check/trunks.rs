@@ -10,11 +10,12 @@ use phone::signalling::{
 use supervisor::Supervisor;
 
 use super::OtherClock;
-use super::finding::Finding;
+use super::finding::{CheckSubject, Finding};
 use super::media;
 use super::sockets;
 use crate::clock::Clock;
 use crate::config::{Config, TrunkSettings};
+use crate::domain::wording::{Wording, wording};
 use crate::outgoing::address_policy::is_public;
 
 const LOOKUP_TIME: Duration = Duration::from_secs(10);
@@ -33,7 +34,7 @@ pub async fn check(
             config,
             clock,
             serving,
-            subject: format!("trunk {}", trunk.name()),
+            subject: CheckSubject::Trunk(trunk.name().to_owned()),
             findings: Vec::new(),
             clocks: Vec::new(),
         };
@@ -53,7 +54,7 @@ struct Look<'a> {
     config: &'a Config,
     clock: &'a Clock,
     serving: Option<u32>,
-    subject: String,
+    subject: CheckSubject,
     findings: Vec<Finding>,
     clocks: Vec<OtherClock>,
 }
@@ -62,12 +63,21 @@ impl Look<'_> {
     async fn whole(mut self) -> (Vec<Finding>, Vec<OtherClock>) {
         if self.trunk.channels == 0 {
             self.warning(
-                "has no channels: nothing is dialled over it",
-                "set `channels` and `calls_per_second`",
+                wording!(
+                    "has no channels: nothing is dialled over it",
+                    "没有配置并发（channels），不会经它外呼"
+                ),
+                wording!(
+                    "set `channels` and `calls_per_second`",
+                    "设置 `channels` 和 `calls_per_second`"
+                ),
             );
         }
         if self.trunk.loopback.is_some() {
-            self.ok("leads to the telephone in the server itself, for trying things out");
+            self.ok(wording!(
+                "leads to the telephone in the server itself, for trying things out",
+                "通向服务内置的测试话机，供试用"
+            ));
         } else if let Err(problem) = self.outside().await {
             self.findings.push(problem);
         }
@@ -114,11 +124,17 @@ impl Look<'_> {
             Transport::Tcp | Transport::Tls => sockets::listening(wanted),
         };
         if let Some(other) = holders.iter().find(|holder| !holder.is(self.serving)) {
-            self.findings.push(Finding::problem(
-                &self.subject,
-                format!("its port {bind} is held by {}", other.describe()),
-                "end that, or choose another `bind`",
-            ));
+            let whose = other.describe();
+            self.problem(
+                wording!(
+                    "its port {bind} is held by {whose}",
+                    "端口 {bind} 已被{whose}占用"; whose
+                ),
+                wording!(
+                    "end that, or choose another `bind`",
+                    "结束该进程，或更换 `bind`"
+                ),
+            );
         }
     }
 
@@ -126,23 +142,34 @@ impl Look<'_> {
         let transport = self.trunk.endpoint.transport;
         let resolver = Resolver::default();
         let lookup = tokio::time::timeout(LOOKUP_TIME, resolver.addresses(host, transport)).await;
-        let found = lookup.unwrap_or_else(|_| Err("the name servers do not answer".to_owned()));
-        let why = match found {
-            Ok(found) if !found.is_empty() => {
+        let found = match lookup {
+            Ok(Ok(found)) if !found.is_empty() => {
                 if host.address().is_none() {
                     let list: Vec<_> = found.iter().map(ToString::to_string).collect();
-                    self.ok(&format!("{host} is {}", list.join(", ")));
+                    let list = list.join(", ");
+                    self.ok(wording!("{host} is {list}", "{host} 解析为 {list}"));
                 }
                 return Ok(found);
             }
-            Ok(_) => "it has no address".to_owned(),
-            Err(why) => why,
+            Ok(Ok(_)) => wording!(
+                "{host} cannot be looked up (SRV, A, AAAA): it has no address",
+                "{host} 无法解析（SRV、A、AAAA）：没有地址"
+            ),
+            Ok(Err(why)) => wording!(
+                "{host} cannot be looked up (SRV, A, AAAA)",
+                "{host} 无法解析（SRV、A、AAAA）"
+            )
+            .because(why),
+            Err(_) => wording!(
+                "{host} cannot be looked up (SRV, A, AAAA): the name servers do not answer",
+                "{host} 无法解析（SRV、A、AAAA）：DNS 服务器无应答"
+            ),
         };
-        Err(Finding::problem(
-            &self.subject,
-            format!("{host} cannot be looked up (SRV, A, AAAA): {why}"),
+        let remedy = wording!(
             "correct `host`, or the name servers in /etc/resolv.conf",
-        ))
+            "修正 `host`，或 /etc/resolv.conf 中的 DNS 服务器"
+        );
+        Err(Finding::problem(self.subject.clone(), found, remedy))
     }
 
     /// Starts an endpoint of its own on any free port, so that a running server keeps the configured one.
@@ -151,8 +178,15 @@ impl Look<'_> {
         heard: &Arc<Mutex<Option<jiff::Timestamp>>>,
     ) -> Result<Signalling, Finding> {
         let mut sip = self.trunk.signalling().map_err(|error| {
-            let remedy = "name readable PEM files in `ca`, `certificate` and `private_key`";
-            Finding::problem(&self.subject, format!("{error:#}"), remedy)
+            Finding::problem(
+                self.subject.clone(),
+                wording!("its files cannot be used", "证书文件无法使用")
+                    .because(format!("{error:#}")),
+                wording!(
+                    "name readable PEM files in `ca`, `certificate` and `private_key`",
+                    "`ca`、`certificate` 和 `private_key` 应为可读的 PEM 文件"
+                ),
+            )
         })?;
         sip.bind.set_port(0);
         sip.advertised = None;
@@ -167,8 +201,14 @@ impl Look<'_> {
         Signalling::start(&Supervisor::new(), &sip, None)
             .await
             .map_err(|error| {
-                let remedy = "`bind` must be an address of this machine";
-                Finding::problem(&self.subject, error.to_string(), remedy)
+                Finding::problem(
+                    self.subject.clone(),
+                    wording!("cannot be tried", "无法检测").because(error),
+                    wording!(
+                        "`bind` must be an address of this machine",
+                        "`bind` 必须是本机地址"
+                    ),
+                )
             })
     }
 
@@ -184,28 +224,49 @@ impl Look<'_> {
             .await;
         let took = began.elapsed();
         let ms = took.as_millis();
-        let reachable = "see the address, the transport, the firewalls on both sides, and that the provider knows your address";
+        let reachable = wording!(
+            "see the address, the transport, the firewalls on both sides, and that the provider knows your address",
+            "检查地址、传输协议和两侧防火墙，并确认服务商已登记您的地址"
+        );
         match &asked {
-            Ok(Some(503)) => {
-                let remedy = "ask the provider; until it says something else, calls take another trunk or wait";
-                self.problem(
-                    &format!("{address} answers 503 (overloaded, or shut)"),
-                    remedy,
-                );
+            Ok(Some(503)) => self.problem(
+                wording!(
+                    "{address} answers 503 (overloaded, or shut)",
+                    "{address} 返回 503（过载或已停用）"
+                ),
+                wording!(
+                    "ask the provider; until it says something else, calls take another trunk or wait",
+                    "联系服务商；恢复之前，呼叫改走其他中继或排队等待"
+                ),
+            ),
+            Ok(Some(code)) if took > SLOW_ANSWER => self.warning(
+                wording!(
+                    "{address} answers OPTIONS with {code} after {ms} ms",
+                    "{address} 对 OPTIONS 返回 {code}，但用时 {ms} 毫秒"
+                ),
+                wording!(
+                    "calls begin as slowly: look at the line to the provider",
+                    "呼叫建立同样会变慢，请检查到服务商的线路"
+                ),
+            ),
+            Ok(Some(code)) => self.ok(wording!(
+                "{address} answers OPTIONS with {code} in {ms} ms",
+                "{address} 对 OPTIONS 返回 {code}，用时 {ms} 毫秒"
+            )),
+            Ok(None) => self.problem(
+                wording!(
+                    "{address} does not answer OPTIONS",
+                    "{address} 对 OPTIONS 无应答"
+                ),
+                reachable,
+            ),
+            Err(error) => {
+                let found = wording!("OPTIONS cannot be sent", "无法发送 OPTIONS");
+                self.problem(found.because(error), reachable);
             }
-            Ok(Some(code)) if took > SLOW_ANSWER => {
-                let remedy = "calls begin as slowly: look at the line to the provider";
-                self.warning(
-                    &format!("{address} answers OPTIONS with {code} after {ms} ms"),
-                    remedy,
-                );
-            }
-            Ok(Some(code)) => self.ok(&format!("{address} answers OPTIONS with {code} in {ms} ms")),
-            Ok(None) => self.problem(&format!("{address} does not answer OPTIONS"), reachable),
-            Err(error) => self.problem(&error.to_string(), reachable),
         }
         if let Some(said) = heard.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            let name = format!("trunk {}", self.trunk.name());
+            let name = self.subject.wording();
             self.clocks
                 .push(OtherClock::new(name, said, self.clock.now()));
         }
@@ -220,32 +281,48 @@ impl Look<'_> {
         credentials: SipCredentials,
     ) {
         if self.serving.is_some() {
-            self.ok("its registration is left to the running server (metric clarion_trunk_up)");
-            return;
+            return self.ok(wording!(
+                "its registration is left to the running server (metric clarion_trunk_up)",
+                "注册由运行中的服务负责（见指标 clarion_trunk_up）"
+            ));
         }
         let domain = self.trunk.sip.domain();
         let prepared = signalling.registration(&domain, address, credentials);
-        let password = "see `user`, `password` and `domain`";
+        let failed = || wording!("cannot register", "无法注册");
+        let password = wording!(
+            "see `user`, `password` and `domain`",
+            "检查 `user`、`password` 和 `domain`"
+        );
         let mut registration = match prepared {
             Ok(registration) => registration,
-            Err(error) => return self.problem(&error.to_string(), password),
+            Err(error) => return self.problem(failed().because(error), password),
         };
         match signalling.register(&mut registration, TRIED_FOR).await {
             Ok(Registered::For(_)) => {
                 let _ = signalling.register(&mut registration, Duration::ZERO).await;
-                self.ok(&format!("{address} takes our registration"));
+                self.ok(wording!(
+                    "{address} takes our registration",
+                    "{address} 接受注册"
+                ));
             }
             Ok(Registered::Refused(code)) => {
-                self.problem(
-                    &format!("{address} refuses our registration with {code}"),
-                    password,
+                let found = wording!(
+                    "{address} refuses our registration with {code}",
+                    "{address} 以 {code} 拒绝注册"
                 );
+                self.problem(found, password);
             }
             Ok(Registered::Silence) => self.problem(
-                &format!("{address} does not answer REGISTER"),
-                "ask the provider which address takes registrations",
+                wording!(
+                    "{address} does not answer REGISTER",
+                    "{address} 对 REGISTER 无应答"
+                ),
+                wording!(
+                    "ask the provider which address takes registrations",
+                    "向服务商确认注册地址"
+                ),
             ),
-            Err(error) => self.problem(&error.to_string(), password),
+            Err(error) => self.problem(failed().because(error), password),
         }
     }
 
@@ -257,38 +334,53 @@ impl Look<'_> {
         let outside = addresses.iter().any(|address| is_public(address.ip()));
         let far = addresses.iter().any(|address| !address.ip().is_loopback());
         for (what, told, setting) in [
-            ("SIP", ours, "`advertised` of the trunk"),
-            ("the sound", media, "media.advertised"),
+            (
+                wording!("SIP", " SIP 信令"),
+                ours,
+                wording!("`advertised` of the trunk", "中继的 `advertised`"),
+            ),
+            (
+                wording!("the sound", "语音"),
+                media,
+                Wording::named("media.advertised"),
+            ),
         ] {
-            let remedy = format!("name the address that it can reach in {setting}");
+            let remedy = wording!(
+                "name the address that it can reach in {setting}",
+                "填写对端可达的地址：{setting}"; setting
+            );
             if told.is_unspecified() || (far && told.is_loopback()) {
-                self.problem(
-                    &format!("it is told to send {what} to {told}, which is no use to it"),
-                    &remedy,
+                let found = wording!(
+                    "it is told to send {what} to {told}, which is no use to it",
+                    "通告给对端的{what}地址是 {told}，对端无法到达"; what
                 );
+                self.problem(found, remedy);
             } else if outside && !is_public(told) {
-                self.warning(
-                    &format!(
-                        "it is public, and is told to send {what} to the private address {told}"
-                    ),
-                    &format!("{remedy}, unless a gateway rewrites it"),
+                let found = wording!(
+                    "it is public, and is told to send {what} to the private address {told}",
+                    "对端在公网，通告给它的{what}地址却是内网地址 {told}"; what
                 );
+                let remedy = wording!(
+                    "{remedy}, unless a gateway rewrites it",
+                    "{remedy}；如有网关改写地址则无需处理"; remedy
+                );
+                self.warning(found, remedy);
             }
         }
     }
 
-    fn ok(&mut self, found: &str) {
-        self.findings.push(Finding::ok(&self.subject, found));
+    fn ok(&mut self, found: Wording) {
+        self.findings.push(Finding::ok(self.subject.clone(), found));
     }
 
-    fn warning(&mut self, found: &str, remedy: &str) {
-        self.findings
-            .push(Finding::warning(&self.subject, found, remedy));
+    fn warning(&mut self, found: Wording, remedy: Wording) {
+        let subject = self.subject.clone();
+        self.findings.push(Finding::warning(subject, found, remedy));
     }
 
-    fn problem(&mut self, found: &str, remedy: &str) {
-        self.findings
-            .push(Finding::problem(&self.subject, found, remedy));
+    fn problem(&mut self, found: Wording, remedy: Wording) {
+        let subject = self.subject.clone();
+        self.findings.push(Finding::problem(subject, found, remedy));
     }
 }
 

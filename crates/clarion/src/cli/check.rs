@@ -8,8 +8,9 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::Value;
 
-use crate::check::{self, Finding, FindingLevel};
+use crate::check::{self, CheckSubject, Finding, FindingLevel};
 use crate::config::{Config, ConfigError};
+use crate::domain::wording::{Wording, wording};
 
 #[derive(Debug, Args)]
 pub struct Check {
@@ -28,8 +29,15 @@ impl Check {
                 check::examine(&Arc::new(config), file.as_deref(), tell).await;
             }
             Err(ConfigError(mistakes)) => report.tell(mistakes.into_iter().map(|mistake| {
-                let remedy = "correct it; `clarion config` prints every setting with its meaning";
-                Finding::problem("configuration", mistake, remedy)
+                let remedy = wording!(
+                    "correct it; `clarion config` prints every setting with its meaning",
+                    "请修正；`clarion config` 可列出全部配置项及其说明"
+                );
+                Finding::problem(
+                    CheckSubject::Configuration,
+                    Wording::quoting(mistake),
+                    remedy,
+                )
             })),
         }
         match report.end() {

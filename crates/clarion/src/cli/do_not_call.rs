@@ -156,7 +156,7 @@ fn tell(report: &DoNotCallImport, json: bool) -> anyhow::Result<()> {
     let wrong = report.wrong.iter();
     if json {
         let wrong: Vec<_> = wrong
-            .map(|(line, rule)| json!({ "line": line, "rule": rule }))
+            .map(|(line, rule)| json!({ "line": line, "rule": rule.to_string() }))
             .collect();
         let value = json!({ "added": report.added, "known": report.known, "wrong": wrong });
         print(true, &value);

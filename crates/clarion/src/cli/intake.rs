@@ -213,12 +213,13 @@ fn describe_incident(incident: &Incident) -> Value {
 fn show_tried(json: bool, tried: &[TriedAlert]) {
     let describe = |tried: &TriedAlert| {
         let notice = tried.notice.as_ref();
+        let not_called = notice.and_then(|notice| notice.not_called.as_ref());
         json!({
             "key": tried.key,
             "text": notice.map(|notice| &notice.text),
             "to": notice.map(|notice| &notice.callees),
             "templateFailed": notice.and_then(|notice| notice.failure.as_ref()),
-            "notCalled": notice.and_then(|notice| notice.not_called.as_ref()),
+            "notCalled": not_called.map(ToString::to_string),
             "callSid": notice.and_then(|notice| notice.call.as_ref()).map(super::super::domain::call::CallSid::as_str),
         })
     };

@@ -57,7 +57,7 @@ pub use self::postgres::{
 pub use self::prompts::PromptsConfig;
 pub use self::rates::RatesConfig;
 use self::section::{LARGEST_MIB, Mistake, Section};
-pub use self::shown::ShownSetting;
+pub use self::shown::{HIDDEN, ShownSetting};
 pub use self::speech::{SpeechConfig, SpeechService};
 pub use self::trunk::{
     EndpointSettings, LoopbackSettings, TRUNK_DEFAULTS, TrunkHealthSettings, TrunkSettings,
@@ -68,6 +68,7 @@ pub use self::values::{
 };
 pub use self::voice::{SpeechServer, VOICE_DEFAULTS, VoiceKind, VoiceSettings, VoicesConfig};
 use crate::domain::numbering_plan::NumberingPlan;
+use crate::domain::wording::{Wording, wording};
 
 /// Every setting with its default and one comment. The program is thus the reference.
 pub const DEFAULTS: &str = include_str!("../../../../config.default.toml");
@@ -148,36 +149,44 @@ impl Config {
     }
 
     /// The settings whose values are secrets and that are not read from files of their own.
-    pub fn secrets(&self) -> Vec<String> {
+    pub fn secrets(&self) -> Vec<Wording> {
         let with_password =
             |trunk: &&TrunkSettings| trunk.password_place == PasswordPlace::Settings;
         let trunks = self.trunks.iter().filter(with_password);
         let mut secrets: Vec<_> = trunks
-            .map(|trunk| format!("password of trunk {}", trunk.name()))
+            .map(TrunkSettings::name)
+            .map(|name| wording!("password of trunk {name}", "中继 {name} 的 password"))
             .collect();
-        secrets.extend(self.database.has_password().then(|| "database".to_owned()));
+        let has_password = self.database.has_password();
+        secrets.extend(has_password.then(|| Wording::named("database")));
         secrets
     }
 
     /// The files of secrets that the settings name, and what they are to whoever has named them.
-    pub fn secret_files(&self) -> Vec<(String, &Path)> {
+    pub fn secret_files(&self) -> Vec<(Wording, &Path)> {
         let passwords = self
             .trunks
             .iter()
             .filter_map(|trunk| match &trunk.password_place {
-                PasswordPlace::File(file) => Some((
-                    format!("password_file of trunk {}", trunk.name()),
-                    file.as_path(),
-                )),
+                PasswordPlace::File(file) => {
+                    let name = trunk.name();
+                    let what = wording!(
+                        "password_file of trunk {name}",
+                        "中继 {name} 的 password_file"
+                    );
+                    Some((what, file.as_path()))
+                }
                 PasswordPlace::Settings | PasswordPlace::Nowhere => None,
             });
         let keys = self.voices.iter().filter_map(|voice| {
-            let file = voice.kind.key_file()?;
-            Some((format!("key_file of voice {}", voice.name), file))
+            let (name, file) = (&voice.name, voice.kind.key_file()?);
+            let what = wording!("key_file of voice {name}", "发音人 {name} 的 key_file");
+            Some((what, file))
         });
         let own_keys = self.trunks.iter().filter_map(|trunk| {
             let files = trunk.endpoint.certificate.as_ref()?;
-            let what = format!("private_key of trunk {}", trunk.name());
+            let name = trunk.name();
+            let what = wording!("private_key of trunk {name}", "中继 {name} 的 private_key");
             Some((what, files.private_key.as_path()))
         });
         passwords.chain(keys).chain(own_keys).collect()

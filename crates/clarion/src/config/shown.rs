@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::{DEFAULTS, TRUNK_DEFAULTS, VOICE_DEFAULTS};
 
 /// Stands for a secret.
-const HIDDEN: &str = "(hidden)";
+pub const HIDDEN: &str = "(hidden)";
 /// The lists of tables that have names, with the defaults of an element.
 const LISTS: [(&str, &str); 2] = [("trunk", TRUNK_DEFAULTS), ("voice", VOICE_DEFAULTS)];
 /// Settings whose whole value is a secret.

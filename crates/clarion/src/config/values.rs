@@ -12,14 +12,16 @@ use ipnet::IpNet;
 use url::Url;
 
 use super::section::{Mistake, Section};
+use crate::domain::wording::{Wording, wording};
 
 /// Parses a network. A single address is a network of its own.
-pub fn parse_network(text: &str) -> Result<IpNet, String> {
+pub fn parse_network(text: &str) -> Result<IpNet, Wording> {
     text.parse::<IpNet>()
         .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
         .map_err(|_| {
-            format!(
-                "`{text}` is not an address such as 192.0.2.7 or a network such as 192.0.2.0/24"
+            wording!(
+                "`{text}` is not an address such as 192.0.2.7 or a network such as 192.0.2.0/24",
+                "`{text}` 不是 IP 地址（如 192.0.2.7）或网段（如 192.0.2.0/24）"
             )
         })
 }

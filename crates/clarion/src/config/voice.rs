@@ -11,6 +11,7 @@ use super::section::{Mistake, Section};
 use super::speech::{SpeechConfig, SpeechService};
 use super::values::HttpUrl;
 use crate::domain::voice_name::VoiceName;
+use crate::domain::wording::{Wording, wording};
 
 /// Every setting of a voice with its default.
 pub const VOICE_DEFAULTS: &str = include_str!("voice.default.toml");
@@ -132,14 +133,15 @@ impl VoicesConfig {
     }
 
     /// Whether there is such a voice; if not, which there are.
-    pub fn check_name(&self, name: &str) -> Result<(), String> {
+    pub fn check_name(&self, name: &str) -> Result<(), Wording> {
         let names = self.names();
         if names.contains(&name) {
             return Ok(());
         }
-        Err(format!(
-            "there is no voice {name:?}; there are: {}",
-            names.join(", ")
+        let known = names.join(", ");
+        Err(wording!(
+            "there is no voice {name:?}; there are: {known}",
+            "没有发音人 {name:?}，可用的有：{known}"
         ))
     }
 }

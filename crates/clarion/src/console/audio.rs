@@ -128,12 +128,9 @@ pub async fn upload(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
     let added = management.add_audio(app, &names, files.into_iter());
     match added.await {
         Ok(_) => Ok(Redirect::to(&address(&given, "added")).into_response()),
-        Err(ManagementError::Rule(said)) => {
-            let said = Sentence::english(&said);
-            page(&console, &visit, Some(given), Some(said)).await
-        }
-        Err(ManagementError::Refused(refusal)) => {
-            let said = Sentence::english(&refusal.message);
+        Err(error @ (ManagementError::Rule(_) | ManagementError::Refused(_))) => {
+            let words = visit.language.words();
+            let said = Sentence::with_wording(words, words.rule_whole, &[], &error.wording());
             page(&console, &visit, Some(given), Some(said)).await
         }
         Err(error) => Err(error.into()),

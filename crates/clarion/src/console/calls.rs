@@ -82,7 +82,7 @@ impl WantedCalls {
             let number = self.text(name).map(|text| management.digits(text));
             let number = number.transpose();
             number.map_err(|error| {
-                Sentence::with_why(words, words.calls_bad_number, &[], &error.to_string())
+                Sentence::with_wording(words, words.calls_bad_number, &[], &error.wording())
             })
         };
         let moment = |name: &str| {

@@ -10,6 +10,7 @@ use super::Console;
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::refusal::Refused;
+use super::sentence::Sentence;
 use super::words::fill;
 
 /// Numbers of a page. Who has more looks for one.
@@ -25,7 +26,7 @@ struct DiallingPage {
     numbers: Vec<String>,
     more: Option<String>,
     /// What was typed and cannot be a number, and why.
-    refused: Option<(String, String)>,
+    refused: Option<(String, Sentence)>,
 }
 
 pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
@@ -35,7 +36,7 @@ pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, 
 async fn page(
     console: &Console,
     visit: &Visit,
-    refused: Option<(String, String)>,
+    refused: Option<(String, Sentence)>,
 ) -> Result<Response, Refused> {
     let (words, management) = (visit.language.words(), &console.management);
     let find = visit.query("find").unwrap_or_default();
@@ -76,7 +77,8 @@ pub async fn bar(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, R
         Ok(barred) if barred.is_new => Ok(done("barred")),
         Ok(_) => Ok(done("unchanged")),
         Err(error) if error.is_refusal() => {
-            let refused = (number.to_owned(), error.to_string());
+            let why = Sentence::of(visit.language.words(), &error.wording());
+            let refused = (number.to_owned(), why);
             page(&console, &visit, Some(refused)).await
         }
         Err(error) => Err(error.into()),

@@ -12,6 +12,7 @@ use super::events::{self, Fragment};
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
+use super::sentence::Sentence;
 use super::shown::{self, Mark};
 use super::times::Moment;
 use super::words::Words;
@@ -94,7 +95,9 @@ struct HealthPart {
 
 struct FindingRow {
     mark: Mark,
-    finding: Finding,
+    subject: Sentence,
+    found: Sentence,
+    remedy: Option<Sentence>,
 }
 
 pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
@@ -131,7 +134,9 @@ fn part(console: &Console, words: &'static Words) -> HealthPart {
     examined.findings.sort_by_key(level);
     let row = |finding: Finding| FindingRow {
         mark: level_mark(finding.level, words),
-        finding,
+        subject: Sentence::of(words, &finding.subject.wording()),
+        found: Sentence::of(words, &finding.found),
+        remedy: finding.remedy.map(|remedy| Sentence::of(words, &remedy)),
     };
     HealthPart {
         words,

@@ -10,9 +10,11 @@ use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with, led_to};
 use super::page_forms::{
     self, FieldChoice, FormError, FormField, PageForms, SettingGroup, change_of, groups,
+    setting_mistake,
 };
 use super::refusal::Refused;
 use super::secrets::{self, SecretRow};
+use super::sentence::Sentence;
 use super::times::Moment;
 use super::words::Words;
 use crate::domain::account::AppId;
@@ -68,7 +70,7 @@ struct IntakePage {
     payload: FormField,
     preview: Vec<PreviewRow>,
     /// Why there is no preview.
-    no_preview: Option<String>,
+    no_preview: Option<Sentence>,
     incidents: Vec<IncidentRow>,
 }
 
@@ -77,7 +79,7 @@ struct PreviewRow {
     text: Option<String>,
     callees: String,
     failure: Option<String>,
-    not_called: Option<String>,
+    not_called: Option<Sentence>,
 }
 
 struct IncidentRow {
@@ -159,7 +161,8 @@ pub async fn create(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
             name: page_forms::read(&visit, "name", words.intake_name)?,
             app,
             format: page_forms::read(&visit, "format", words.intake_format)?,
-            settings: settings.map_err(crate::management::ManagementError::from)?,
+            settings: settings
+                .map_err(|error| setting_mistake(&error, words.set_intake_to, words))?,
         };
         Ok::<_, FormError>(console.acting(&visit).add_intake(new).await?)
     };
@@ -213,8 +216,13 @@ async fn page(
     let payload = Some(visit.field("payload").trim()).filter(|payload| !payload.is_empty());
     let body = payload.map(str::as_bytes);
     let (preview, no_preview) = match management.preview_intake(&name, change, body).await {
-        Ok(tried) => (tried.iter().map(PreviewRow::new).collect(), None),
-        Err(error) if error.is_refusal() => (Vec::new(), Some(error.to_string())),
+        Ok(tried) => {
+            let row = |tried| PreviewRow::new(tried, words);
+            (tried.iter().map(row).collect(), None)
+        }
+        Err(error) if error.is_refusal() => {
+            (Vec::new(), Some(Sentence::of(words, &error.wording())))
+        }
         Err(error) => return Err(error.into()),
     };
     let incidents = management.incidents(&name).await?;
@@ -249,14 +257,15 @@ async fn page(
 }
 
 impl PreviewRow {
-    fn new(tried: &TriedAlert) -> Self {
+    fn new(tried: &TriedAlert, words: &Words) -> Self {
         let notice = tried.notice.as_ref();
+        let not_called = notice.and_then(|notice| notice.not_called.as_ref());
         Self {
             key: tried.key.clone(),
             text: notice.map(|notice| notice.text.clone()),
             callees: notice.map_or_else(String::new, |notice| notice.callees.join(", ")),
             failure: notice.and_then(|notice| notice.failure.clone()),
-            not_called: notice.and_then(|notice| notice.not_called.clone()),
+            not_called: not_called.map(|why| Sentence::of(words, why)),
         }
     }
 }

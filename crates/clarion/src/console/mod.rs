@@ -35,6 +35,7 @@ mod secrets;
 mod sent_form;
 mod sentence;
 mod serving;
+mod setting_meanings;
 mod settings;
 mod shown;
 mod sign_in;

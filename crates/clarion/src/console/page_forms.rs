@@ -4,6 +4,7 @@
 mod setting_words;
 mod settings;
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -13,8 +14,9 @@ use super::guard::Visit;
 use super::refusal::Refused;
 use super::sentence::Sentence;
 use super::words::{Words, fill};
+use crate::domain::wording::Wording;
 use crate::management::ManagementError;
-use crate::management::settings::SettingRule;
+use crate::management::settings::{SettingError, SettingRule};
 
 pub use self::settings::{SettingGroup, change_of, groups};
 
@@ -48,7 +50,7 @@ impl From<FieldMistake> for FormError {
 }
 
 /// Reads a field into a value that cannot be wrong.
-pub fn read<T: FromStr<Err: ToString>>(
+pub fn read<T: FromStr<Err: Into<Wording>>>(
     visit: &Visit,
     field: &'static str,
     label: &str,
@@ -56,16 +58,34 @@ pub fn read<T: FromStr<Err: ToString>>(
     let value = visit.field(field).trim().parse();
     value.map_err(|rule: T::Err| {
         let words = visit.language.words();
-        let (text, why) = (words.rule_form, rule.to_string());
+        let (text, why) = (words.rule_form, rule.into());
         FieldMistake {
             field,
-            sentence: Sentence::with_why(words, text, &[("field", label)], &why),
+            sentence: Sentence::with_wording(words, text, &[("field", label)], &why),
         }
     })
 }
 
+/// Reads a whole number. Whether it lies within its bounds is for the layer below to say.
+pub fn read_number(
+    visit: &Visit,
+    field: &'static str,
+    label: &str,
+    within: RangeInclusive<u32>,
+) -> Result<u32, FieldMistake> {
+    let number = visit.field(field).trim().parse();
+    number.map_err(|_| FieldMistake {
+        field,
+        sentence: said(
+            &SettingRule::Between(*within.start(), *within.end()),
+            label,
+            visit.language.words(),
+        ),
+    })
+}
+
 /// The same of a field that may be left empty.
-pub fn read_any<T: FromStr<Err: ToString>>(
+pub fn read_any<T: FromStr<Err: Into<Wording>>>(
     visit: &Visit,
     field: &'static str,
     label: &str,
@@ -74,6 +94,14 @@ pub fn read_any<T: FromStr<Err: ToString>>(
         return Ok(None);
     }
     read(visit, field, label).map(Some)
+}
+
+/// What is wrong with a setting that stands in a form of its own.
+pub fn setting_mistake(error: &SettingError, label: &str, words: &Words) -> FieldMistake {
+    FieldMistake {
+        field: error.setting,
+        sentence: said(&error.rule, label, words),
+    }
 }
 
 /// The rule of a setting, in the words of the page.
@@ -88,8 +116,9 @@ fn said(rule: &SettingRule, label: &str, words: &Words) -> Sentence {
         }
         SettingRule::OnOff | SettingRule::OneOf(_) => fill(words.rule_choice, &[("field", label)]),
         SettingRule::EmptyList => fill(words.rule_empty, &[("field", label)]),
-        SettingRule::Unknown(why) | SettingRule::Form(why) => {
-            return Sentence::with_why(words, words.rule_form, &[("field", label)], why);
+        SettingRule::Unknown(name) => fill(words.rule_unknown, &[("field", name)]),
+        SettingRule::Form(why) => {
+            return Sentence::with_wording(words, words.rule_form, &[("field", label)], why);
         }
     };
     text.into()
@@ -117,8 +146,8 @@ impl PageForms {
         error: FormError,
     ) -> Result<Self, Refused> {
         let words = visit.language.words();
-        let whole = |why: &str| {
-            let sentence = Sentence::with_why(words, words.rule_whole, &[], why);
+        let whole = |why: &Wording| {
+            let sentence = Sentence::with_wording(words, words.rule_whole, &[], why);
             vec![FieldMistake {
                 field: "",
                 sentence,
@@ -127,9 +156,7 @@ impl PageForms {
         let (mistakes, status) = match error {
             FormError::Mistakes(mistakes) => (mistakes, StatusCode::UNPROCESSABLE_ENTITY),
             FormError::Management(ManagementError::Setting(error)) => {
-                let field = error.setting;
-                let sentence = said(&error.rule, field, words);
-                let mistakes = vec![FieldMistake { field, sentence }];
+                let mistakes = vec![setting_mistake(&error, error.setting, words)];
                 (mistakes, StatusCode::UNPROCESSABLE_ENTITY)
             }
             FormError::Management(ManagementError::Rule(why)) => {

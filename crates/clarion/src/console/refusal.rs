@@ -10,6 +10,7 @@ use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::sentence::Sentence;
 use super::words::Words;
+use crate::domain::wording::Wording;
 use crate::management::ManagementError;
 
 /// Addresses that lead somewhere after the sign-in are no longer than this.
@@ -28,7 +29,7 @@ pub enum Refused {
     /// A file is larger than files may be, or there are too many.
     TooLarge,
     /// What was wanted cannot be done, and why.
-    Conflict(String),
+    Conflict(Wording),
     /// The store could not be asked.
     Failed(String),
 }
@@ -39,7 +40,7 @@ impl From<ManagementError> for Refused {
             return Self::NotFound;
         }
         if error.is_refusal() {
-            return Self::Conflict(error.to_string());
+            return Self::Conflict(error.wording());
         }
         Self::Failed(error.to_string())
     }
@@ -61,9 +62,7 @@ impl Refused {
 
     /// Strangers are not told what the database says.
     fn sentence(&self, words: &Words, is_signed_in: bool) -> Sentence {
-        let because = |text: &str, said: &str| {
-            Sentence::with_why(words, &format!("{text} {{why}}"), &[], said)
-        };
+        let because = |text: &str, said: &Wording| Sentence::with_wording(words, text, &[], said);
         let text = match self {
             Self::NotSignedIn => words.refused_not_signed_in,
             Self::NotAllowed => words.refused_not_allowed,
@@ -74,7 +73,10 @@ impl Refused {
             Self::Busy => words.refused_busy,
             Self::TooLarge => words.refused_too_large,
             Self::Conflict(said) => return because(words.refused_conflict, said),
-            Self::Failed(said) if is_signed_in => return because(words.refused_failed, said),
+            Self::Failed(said) if is_signed_in => {
+                let text = format!("{} {{why}}", words.refused_failed);
+                return because(&text, &Wording::quoting(said));
+            }
             Self::Failed(_) => words.refused_failed,
         };
         text.into()

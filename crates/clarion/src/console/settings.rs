@@ -5,8 +5,10 @@ use axum::response::Response;
 
 use super::Console;
 use super::guard::Visit;
+use super::language::PageLanguage;
 use super::page::{Frame, MenuPlace, html};
-use crate::config::ShownSetting;
+use super::setting_meanings::meaning;
+use crate::config::{HIDDEN, ShownSetting};
 
 #[derive(Template)]
 #[template(path = "console/settings.html")]
@@ -18,7 +20,27 @@ struct SettingsPage<'a> {
 
 struct SettingsTable<'a> {
     name: &'a str,
-    settings: Vec<&'a ShownSetting>,
+    settings: Vec<SettingLine<'a>>,
+}
+
+struct SettingLine<'a> {
+    key: &'a str,
+    value: String,
+    /// `None` where it has its default.
+    default: Option<&'a str>,
+    meaning: &'a str,
+}
+
+impl<'a> SettingLine<'a> {
+    fn new(setting: &'a ShownSetting, language: PageLanguage) -> Self {
+        let hidden = language.words().settings_hidden;
+        Self {
+            key: &setting.key,
+            value: setting.value.replace(HIDDEN, hidden),
+            default: setting.default.as_deref(),
+            meaning: meaning(setting, language),
+        }
+    }
 }
 
 pub fn show(console: &Console, visit: &Visit) -> Response {
@@ -26,11 +48,12 @@ pub fn show(console: &Console, visit: &Visit) -> Response {
     let all = console.management.config().shown.iter();
     let mut tables: Vec<SettingsTable<'_>> = Vec::new();
     for setting in all.filter(|setting| !only_changed || setting.default.is_some()) {
+        let line = SettingLine::new(setting, visit.language);
         match tables.last_mut() {
-            Some(table) if table.name == setting.table => table.settings.push(setting),
+            Some(table) if table.name == setting.table => table.settings.push(line),
             _ => tables.push(SettingsTable {
                 name: &setting.table,
-                settings: vec![setting],
+                settings: vec![line],
             }),
         }
     }

@@ -10,6 +10,7 @@ use super::Console;
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::refusal::Refused;
+use super::sentence::Sentence;
 use super::shown::{AppChoice, Mark, trunk_mark};
 use super::times::Moment;
 use super::words::Words;
@@ -59,7 +60,7 @@ struct ChangeRow {
 /// A test call that was refused.
 struct RefusedTest {
     number: String,
-    why: String,
+    why: Sentence,
 }
 
 pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
@@ -160,7 +161,7 @@ pub async fn test(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, 
         Err(error) if error.is_refusal() => {
             let refused = RefusedTest {
                 number: number.to_owned(),
-                why: error.to_string(),
+                why: Sentence::of(visit.language.words(), &error.wording()),
             };
             page(&console, &visit, Some(refused)).await
         }

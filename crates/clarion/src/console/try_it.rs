@@ -23,6 +23,7 @@ use crate::api::{Arrival, LANDING_CALL, PeerAddress};
 use crate::client::ApiCredentials;
 use crate::domain::account::{AppId, Application};
 use crate::domain::call::CallSid;
+use crate::domain::wording::Wording;
 use crate::management::{ManagementError, NotedChange};
 
 const APP_ID: &str = "appId";
@@ -93,7 +94,14 @@ pub async fn create(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
         Err(ManagementError::Rule(said)) => {
             let status = StatusCode::UNPROCESSABLE_ENTITY;
             let shown = shown(&console, &visit, &application, &given);
-            page(&console, &visit, status, Some(shown), Some(said)).await
+            page(
+                &console,
+                &visit,
+                status,
+                Some(shown),
+                Some(said.to_string()),
+            )
+            .await
         }
         Err(error) => Err(error.into()),
     }
@@ -154,7 +162,8 @@ async fn place(
     let sid = sid.and_then(Value::as_str).and_then(|sid| sid.parse().ok());
     let said = || {
         let part = |name: &str| answer.get(name).and_then(Value::as_str).unwrap_or_default();
-        ManagementError::Rule(format!("{} {}", part("statusCode"), part("statusMsg")))
+        let told = format!("{} {}", part("statusCode"), part("statusMsg"));
+        ManagementError::Rule(Wording::quoting(told))
     };
     sid.ok_or_else(said)
 }

@@ -85,7 +85,7 @@ words! {
     refused_not_found: "There is nothing at this address. It may have been removed, or mistyped.", "这里没有内容：可能已被清理，或地址有误。";
     refused_busy: "Too many of these are open. Close one, and try again.", "同时打开得太多了，请关闭一些后重试。";
     refused_too_large: "That is larger than the server takes, or the upload broke off.", "文件超过上限，或上传中断。";
-    refused_conflict: "It cannot be done now:", "现在无法执行：";
+    refused_conflict: "It cannot be done now: {why}", "现在无法执行：{why}";
     refused_failed: "The database did not answer as it should. Try again in a moment.", "数据库没有正常应答，请稍后重试。";
     back_to_now: "Back to the overview", "返回实时概览";
 
@@ -347,6 +347,7 @@ words! {
     rule_whole: "That cannot be done: {why}.", "无法完成：{why}。";
     rule_form: "{field}: {why}.", "“{field}”填写有误：{why}。";
     rule_between: "{field} must be a whole number from {least} to {most}.", "“{field}”应为 {least} 到 {most} 之间的整数。";
+    rule_unknown: "There is no setting {field}.", "没有设置项“{field}”。";
     rule_choice: "{field}: choose one of those that are offered.", "“{field}”只能从选项中选择。";
     rule_empty: "{field} has nothing between its commas. Leave the field empty to remove the list.", "“{field}”的逗号之间没有内容；要清空列表，请将该项留空。";
     done_saved: "Saved. The servers follow within a second.", "已保存，一秒内生效。";
@@ -706,6 +707,7 @@ words! {
     settings_value: "Value", "当前值";
     settings_default: "Default", "默认值";
     settings_meaning: "Meaning", "说明";
+    settings_hidden: "(hidden)", "（已隐藏）";
 
     // Health.
     health_title: "Health", "体检";

@@ -16,6 +16,7 @@ use super::numbering_plan::NumberingPlan;
 use super::phone_number::PhoneNumber;
 use super::status_code::{Refusal, StatusCode};
 use super::voice_name::VoiceName;
+use super::wording::{Wording, wording};
 
 /// Identifiers and tokens of this API are always 32 letters or digits.
 pub const ID_LENGTH: usize = 32;
@@ -25,7 +26,7 @@ fn is_id(text: &str) -> bool {
 }
 
 macro_rules! id_of_32 {
-    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+    ($(#[$doc:meta])* $name:ident, $english:literal, $chinese:literal) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
         pub struct $name(String);
@@ -37,14 +38,17 @@ macro_rules! id_of_32 {
         }
 
         impl FromStr for $name {
-            type Err = String;
+            type Err = Wording;
 
-            fn from_str(text: &str) -> Result<Self, String> {
+            fn from_str(text: &str) -> Result<Self, Wording> {
                 if is_id(text) {
-                    Ok(Self(text.to_owned()))
-                } else {
-                    Err(format!(concat!($what, " must be 32 letters or digits, but has {} characters or others among them"), text.chars().count()))
+                    return Ok(Self(text.to_owned()));
                 }
+                let (what, count) = (wording!($english, $chinese), text.chars().count());
+                Err(wording!(
+                    "{what} must be 32 letters or digits, but has {count} characters or others among them",
+                    "{what}应为 32 位字母或数字，现有 {count} 个字符，或含有其他字符"; what
+                ))
             }
         }
 
@@ -58,11 +62,11 @@ macro_rules! id_of_32 {
 
 id_of_32!(
     /// The main account's identifier.
-    AccountSid, "an account sid"
+    AccountSid, "an account sid", "账户 sid "
 );
 id_of_32!(
     /// An application's identifier.
-    AppId, "an application id"
+    AppId, "an application id", "应用 id "
 );
 
 impl AppId {
@@ -90,14 +94,17 @@ impl AuthToken {
 }
 
 impl FromStr for AuthToken {
-    type Err = String;
+    type Err = Wording;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Wording> {
         // The message does not contain the text, which may be a secret with a typing error.
         if is_id(text) {
             Ok(Self(text.to_owned()))
         } else {
-            Err("an auth token must be 32 letters or digits".to_owned())
+            Err(wording!(
+                "an auth token must be 32 letters or digits",
+                "令牌应为 32 位字母或数字"
+            ))
         }
     }
 }
@@ -435,14 +442,15 @@ fn decode_key(text: &str) -> Option<Vec<u8>> {
 }
 
 impl FromStr for CallbackSecret {
-    type Err = String;
+    type Err = Wording;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Wording> {
         match decode_key(text) {
             Some(key) if (24..=64).contains(&key.len()) => Ok(Self(text.to_owned())),
-            _ => {
-                Err("a callback secret is `whsec_` followed by 24 to 64 bytes in Base64".to_owned())
-            }
+            _ => Err(wording!(
+                "a callback secret is `whsec_` followed by 24 to 64 bytes in Base64",
+                "回调签名密钥由 `whsec_` 加 Base64 编码的 24 到 64 个字节组成"
+            )),
         }
     }
 }
@@ -466,7 +474,7 @@ mod tests {
             "AuthToken(…) CallbackSecret(…)"
         );
         let error = "0123456789abcdef-typo".parse::<AuthToken>().unwrap_err();
-        assert!(!error.contains("0123456789abcdef"), "{error}");
+        assert!(!format!("{error:?}").contains("0123456789abcdef"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::account::AppId;
 use super::prompt::ContentId;
 use super::status_code::{Refusal, StatusCode};
+use super::wording::{Wording, wording};
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
@@ -41,31 +42,39 @@ impl AudioQuota {
     /// Takes what is counted with the new upload.
     pub fn check(&self, used: &AudioUse) -> Result<(), Refusal> {
         let of_bytes = [
-            ("application", self.app_bytes, used.app_bytes),
-            ("account", self.account_bytes, used.account_bytes),
+            (
+                wording!("application", "应用"),
+                self.app_bytes,
+                used.app_bytes,
+            ),
+            (
+                wording!("account", "账户"),
+                self.account_bytes,
+                used.account_bytes,
+            ),
         ];
         for (whose, limit, bytes) in of_bytes {
             if let Some(limit) = limit.filter(|limit| bytes > *limit) {
-                return Err(over(format!(
-                    "with this upload, the audio files of the {whose} would take {} MB; {} MB are allowed, \
-                     and replaced or removed files count until they are swept",
-                    bytes.div_ceil(1 << 20),
-                    limit >> 20,
+                let (wanted, allowed) = (bytes.div_ceil(1 << 20), limit >> 20);
+                return Err(over(&wording!(
+                    "with this upload, the audio files of the {whose} would take {wanted} MB; {allowed} MB are allowed, and replaced or removed files count until they are swept",
+                    "加上本次上传，该{whose}的语音文件将占用 {wanted} MB，上限为 {allowed} MB；被替换和删除的文件在清理之前仍计入"; whose
                 )));
             }
         }
         let uploads = self.uploads_per_hour;
         if let Some(limit) = uploads.filter(|limit| used.hour.uploads > *limit) {
-            return Err(over(format!(
-                "an account may make {limit} uploads in an hour; several files can be uploaded as one zip file"
+            return Err(over(&wording!(
+                "an account may make {limit} uploads in an hour; several files can be uploaded as one zip file",
+                "每个账户每小时最多上传 {limit} 次；多个文件可打成一个 zip 包上传"
             )));
         }
         Ok(())
     }
 }
 
-fn over(reason: String) -> Refusal {
-    Refusal::new(StatusCode::AudioQuota, reason)
+fn over(rule: &Wording) -> Refusal {
+    Refusal::worded(StatusCode::AudioQuota, rule)
 }
 
 /// Uploads in the hour that began with the first of them.

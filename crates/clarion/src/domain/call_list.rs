@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::account::AccountSid;
 use super::numbering_plan::NumberingPlan;
 use super::phone_number::PhoneNumber;
+use super::wording::{Wording, wording};
 
 pub const MOST_NUMBERS: usize = 20;
 const LONGEST_NAME: usize = 32;
@@ -26,16 +27,17 @@ impl ListName {
 }
 
 impl FromStr for ListName {
-    type Err = String;
+    type Err = Wording;
 
     /// It stands in a field between semicolons, and on command lines.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Wording> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         if (1..=LONGEST_NAME).contains(&text.len()) && text.bytes().all(is_plain) {
             return Ok(Self(text.to_owned()));
         }
-        Err(format!(
-            "the name of a list must be 1 to {LONGEST_NAME} letters, digits, '-' or '_'"
+        Err(wording!(
+            "the name of a list must be 1 to {LONGEST_NAME} letters, digits, '-' or '_'",
+            "列表名为 1 到 {LONGEST_NAME} 位字母、数字、- 或 _"
         ))
     }
 }
@@ -59,7 +61,7 @@ pub struct ListedNumber {
 
 impl ListedNumber {
     /// Reads `13800000000` or `13800000000=Li Wei`. The number is checked like `to`, and an emergency number never stands in a list.
-    pub fn parse(text: &str, plan: &NumberingPlan) -> Result<Self, String> {
+    pub fn parse(text: &str, plan: &NumberingPlan) -> Result<Self, Wording> {
         let (called, person) = match text.split_once('=') {
             Some((called, person)) => (called.trim(), Some(person.trim())),
             None => (text.trim(), None),
@@ -71,14 +73,19 @@ impl ListedNumber {
                 number.check_no_emergency("to", plan)?;
                 Ok(number)
             })
-            .map_err(|refusal| refusal.in_field("to", &field).message)?;
+            .map_err(|refusal| {
+                let rule = refusal.in_field("to", &field).wording();
+                let chinese = format!("号码 {called:?}：{}", rule.chinese());
+                Wording::new(rule.english().to_owned(), chinese)
+            })?;
         let fits = |person: &str| {
             (1..=LONGEST_PERSON).contains(&person.chars().count())
                 && !person.chars().any(char::is_control)
         };
         if !person.is_none_or(fits) {
-            return Err(format!(
-                "{field}: the name after '=' must be 1 to {LONGEST_PERSON} characters"
+            return Err(wording!(
+                "number {called:?}: the name after '=' must be 1 to {LONGEST_PERSON} characters",
+                "号码 {called:?}：= 之后的姓名为 1 到 {LONGEST_PERSON} 个字符"
             ));
         }
         Ok(Self {
@@ -115,18 +122,22 @@ impl CallList {
         name: ListName,
         numbers: Vec<ListedNumber>,
         updated_at: Timestamp,
-    ) -> Result<Self, String> {
-        if !(1..=MOST_NUMBERS).contains(&numbers.len()) {
-            return Err(format!(
-                "a list must have 1 to {MOST_NUMBERS} numbers, but has {}",
-                numbers.len()
+    ) -> Result<Self, Wording> {
+        let count = numbers.len();
+        if !(1..=MOST_NUMBERS).contains(&count) {
+            return Err(wording!(
+                "a list must have 1 to {MOST_NUMBERS} numbers, but has {count}",
+                "列表应有 1 到 {MOST_NUMBERS} 个号码，现有 {count} 个"
             ));
         }
         for (place, listed) in numbers.iter().enumerate() {
             let is_same = |other: &ListedNumber| other.number == listed.number;
             if numbers[..place].iter().any(is_same) {
                 let called = &listed.called;
-                return Err(format!("number {called:?} must stand in a list only once"));
+                return Err(wording!(
+                    "number {called:?} must stand in a list only once",
+                    "号码 {called:?} 在列表中重复"
+                ));
             }
         }
         Ok(Self {
@@ -182,7 +193,8 @@ mod tests {
             ("13800000000=a\nb", "name after '='"),
         ] {
             let refused = ListedNumber::parse(wrong, &plan).unwrap_err();
-            assert!(refused.contains(rule), "{wrong}: {refused}");
+            assert!(refused.english().contains(rule), "{wrong}: {refused}");
+            assert!(refused.chinese().len() > 20, "{refused:?}");
         }
     }
 
@@ -203,9 +215,10 @@ mod tests {
         let number = |place: usize| format!("138{place:08}");
         assert!(list((0..MOST_NUMBERS).map(number).collect()).is_ok());
         let refused = list((0..=MOST_NUMBERS).map(number).collect()).unwrap_err();
-        assert!(refused.contains("1 to 20 numbers, but has 21"), "{refused}");
+        let rule = "1 to 20 numbers, but has 21";
+        assert!(refused.english().contains(rule), "{refused}");
         assert!(list(vec![]).is_err());
         let twice = list(vec![number(1), format!("+86{}", number(1))]).unwrap_err();
-        assert!(twice.contains("only once"), "{twice}");
+        assert!(twice.english().contains("only once"), "{twice}");
     }
 }

@@ -8,6 +8,8 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
 use serde::{Deserialize, Serialize};
 
+use super::wording::{Wording, wording};
+
 /// The most spans that one window has.
 const LIMIT: usize = 20;
 const DAY_MINUTES: i16 = 24 * 60;
@@ -69,23 +71,29 @@ fn at(day: Date, minutes: i16, zone: &TimeZone) -> Option<Timestamp> {
 }
 
 impl FromStr for CallWindow {
-    type Err = String;
+    type Err = Wording;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Wording> {
         let spans: Vec<_> = text.split(';').map(span).collect::<Option<_>>().ok_or_else(|| {
-            format!("`{text}` is no window such as 0800-2000 or 1-5 0800-2100;6-7 1000-1800 (1 is Monday)")
+            wording!(
+                "`{text}` is no window such as 0800-2000 or 1-5 0800-2100;6-7 1000-1800 (1 is Monday)",
+                "`{text}` 不是时段，写法如 0800-2000 或 1-5 0800-2100;6-7 1000-1800（1 为星期一）"
+            )
         })?;
         if spans.len() > LIMIT {
-            return Err(format!("a window has at most {LIMIT} spans"));
+            return Err(wording!(
+                "a window has at most {LIMIT} spans",
+                "最多 {LIMIT} 个时段"
+            ));
         }
         Ok(Self(spans))
     }
 }
 
 impl TryFrom<String> for CallWindow {
-    type Error = String;
+    type Error = Wording;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, Wording> {
         text.parse()
     }
 }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use super::call::CallSid;
 use super::numbering_plan::NumberingPlan;
 use super::phone_number::PhoneNumber;
+use super::wording::{Wording, wording};
 
 /// How a number came onto the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,13 +56,14 @@ pub struct DoNotCallEntry {
 }
 
 /// Reads a number for the list, or a line of a file of them, and returns its canonical digits.
-pub fn parse_number(text: &str, plan: &NumberingPlan) -> Result<String, String> {
+pub fn parse_number(text: &str, plan: &NumberingPlan) -> Result<String, Wording> {
     let number = PhoneNumber::parse(text, plan)
-        .map_err(|refusal| refusal.in_field("to", "the number").message)?;
+        .map_err(|refusal| refusal.in_field("to", "the number").wording())?;
     if number.extension().is_some() {
-        return Err(
-            "the number must have no extension: the list has whole numbers only".to_owned(),
-        );
+        return Err(wording!(
+            "the number must have no extension: the list has whole numbers only",
+            "号码不能带分机号：名单中只有完整号码"
+        ));
     }
     Ok(number.digits().to_owned())
 }
@@ -92,7 +94,7 @@ mod tests {
         }
         for (wrong, rule) in [("01052823298-7", "no extension"), ("138", "the number")] {
             let refused = parse_number(wrong, &plan).unwrap_err();
-            assert!(refused.contains(rule), "{refused}");
+            assert!(refused.english().contains(rule), "{refused}");
         }
     }
 }

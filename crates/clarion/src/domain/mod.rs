@@ -37,3 +37,4 @@ pub mod status_code;
 pub mod token_bucket;
 pub mod trunk_grants;
 pub mod voice_name;
+pub mod wording;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::wording::{Wording, wording};
+
 const MILLIONTHS: i64 = 1_000_000;
 
 /// An amount of money in millionths of the platform's currency unit.
@@ -55,11 +57,15 @@ impl fmt::Display for Money {
 }
 
 impl FromStr for Money {
-    type Err = String;
+    type Err = Wording;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("`{text}` is not an amount: write it like 12.50, with at most six decimals");
+    fn from_str(text: &str) -> Result<Self, Wording> {
+        let wrong = || {
+            wording!(
+                "`{text}` is not an amount: write it like 12.50, with at most six decimals",
+                "`{text}` 不是金额，写法如 12.50，最多六位小数"
+            )
+        };
         let (negative, digits) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text),

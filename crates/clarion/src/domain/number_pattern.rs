@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::wording::{Wording, wording};
+
 /// E.164 allows fifteen digits, country code included.
 const LONGEST: usize = 15;
 
@@ -38,9 +40,9 @@ impl fmt::Display for NumberPattern {
 }
 
 impl TryFrom<String> for NumberPattern {
-    type Error = String;
+    type Error = Wording;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, Wording> {
         text.parse()
     }
 }
@@ -52,9 +54,9 @@ impl From<NumberPattern> for String {
 }
 
 impl FromStr for NumberPattern {
-    type Err = String;
+    type Err = Wording;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Wording> {
         let bare = text.strip_prefix('+').unwrap_or(text);
         let (digits, prefix) = bare
             .strip_suffix('*')
@@ -68,8 +70,9 @@ impl FromStr for NumberPattern {
                 prefix,
             })
         } else {
-            Err(format!(
-                "`{text}` is not a number pattern: write country code and number, as +864001234567, or a prefix with a star, as +86400*"
+            Err(wording!(
+                "`{text}` is not a number pattern: write country code and number, as +864001234567, or a prefix with a star, as +86400*",
+                "`{text}` 写法有误：写带国家码的号码，如 +864001234567，或以星号结尾的前缀，如 +86400*"
             ))
         }
     }

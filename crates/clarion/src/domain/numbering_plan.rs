@@ -3,7 +3,8 @@
 use super::digit_pattern::DigitPattern;
 use super::number_pattern::{NumberPattern, matches_any};
 use super::phone_number::PhoneNumber;
-use super::status_code::Refusal;
+use super::status_code::{Refusal, StatusCode};
+use super::wording::wording;
 
 /// Length of national numbers where the plan does not say how they look. No number is shorter than `110`; the country code has one digit at least.
 const LENGTHS: std::ops::RangeInclusive<usize> = 3..=14;
@@ -93,11 +94,12 @@ impl NumberingPlan {
     }
 
     pub(super) fn not_whole(&self) -> Refusal {
-        Refusal::field(format!(
-            "to must be a whole number of country code {}: a mobile number, a landline number with its area code, or a service number; \
-             a foreign number begins with '+'",
-            self.country_code
-        ))
+        let code = &self.country_code;
+        let rule = wording!(
+            "to must be a whole number of country code {code}: a mobile number, a landline number with its area code, or a service number; a foreign number begins with '+'",
+            "应为国家码 {code} 的完整号码：手机号、带区号的固话或服务号码；国际号码以 + 开头"
+        );
+        Refusal::worded(StatusCode::FieldWrong, &rule)
     }
 
     fn without_trunk_prefix<'a>(&self, digits: &'a str) -> &'a str {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::number_pattern::matches_any;
 use super::numbering_plan::NumberingPlan;
 use super::status_code::{Refusal, StatusCode};
+use super::wording::{Wording, wording};
 
 /// E.164 allows fifteen digits, country code included.
 const LONGEST: usize = 15;
@@ -50,16 +51,22 @@ impl PhoneNumber {
 
     /// Refuses emergency and forbidden numbers, unless the operator has named them as permitted.
     pub fn check_allowed(&self, plan: &NumberingPlan) -> Result<(), Refusal> {
-        let refused = |message| Refusal::new(StatusCode::CalledNotAllowed, message);
+        let refused = |rule| Refusal::worded(StatusCode::CalledNotAllowed, &rule);
         for digits in plan.readings(&self.digits) {
             if matches_any(&plan.permitted, &digits) {
                 continue;
             }
             if plan.is_emergency(&digits) {
-                return Err(refused("to: emergency numbers are not called"));
+                return Err(refused(wording!(
+                    "to: emergency numbers are not called",
+                    "不允许呼叫紧急号码"
+                )));
             }
             if matches_any(&plan.forbidden, &digits) {
-                return Err(refused("to: numbers with this prefix are not called"));
+                return Err(refused(wording!(
+                    "to: numbers with this prefix are not called",
+                    "不允许呼叫该号段"
+                )));
             }
         }
         Ok(())
@@ -69,12 +76,12 @@ impl PhoneNumber {
     pub fn check_no_emergency(&self, field: &str, plan: &NumberingPlan) -> Result<(), Refusal> {
         let readings = plan.readings(&self.digits);
         if readings.iter().any(|digits| plan.is_emergency(digits)) {
-            return Err(Refusal::new(
-                StatusCode::CalledNotAllowed,
-                format!(
-                    "{field}: emergency numbers are not called again, nor instead of another number"
-                ),
-            ));
+            let rule = wording!(
+                "emergency numbers are not called again, nor instead of another number",
+                "紧急号码不能重拨，也不能作为备用号码"
+            );
+            let refusal = Refusal::worded(StatusCode::CalledNotAllowed, &rule);
+            return Err(refusal.about(&format!("{field}:")));
         }
         Ok(())
     }
@@ -111,10 +118,15 @@ fn apart<'a>(
         [beginning, rest, extension] if plan.goes_on_after(beginning) => {
             Ok((format!("{beginning}{rest}").into(), Some(extension)))
         }
-        _ => Err(Refusal::field(
+        _ => Err(wrong(&wording!(
             "to: '-' stands only after an area code and before an extension",
-        )),
+            "- 只能写在区号之后或分机号之前"
+        ))),
     }
+}
+
+fn wrong(rule: &Wording) -> Refusal {
+    Refusal::worded(StatusCode::FieldWrong, rule)
 }
 
 fn checked_extension(extension: &str) -> Result<String, Refusal> {
@@ -123,8 +135,9 @@ fn checked_extension(extension: &str) -> Result<String, Refusal> {
     if fits && extension.bytes().all(is_key) {
         return Ok(extension.to_owned());
     }
-    Err(Refusal::field(format!(
-        "to: the extension after '-' must be 1 to {LONGEST_EXTENSION} of the characters 0-9 * #"
+    Err(wrong(&wording!(
+        "to: the extension after '-' must be 1 to {LONGEST_EXTENSION} of the characters 0-9 * #",
+        "- 之后的分机号为 1 到 {LONGEST_EXTENSION} 位，只能含 0-9、* 和 #"
     )))
 }
 
@@ -137,9 +150,10 @@ fn canonical(number: &str, plan: &NumberingPlan) -> Result<String, Refusal> {
         },
     };
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(Refusal::field(
+        return Err(wrong(&wording!(
             "to must be one telephone number: digits with an optional leading '+', and '-' only after an area code or before an extension",
-        ));
+            "应为一个电话号码：只含数字，开头可加 +，- 只能写在区号之后或分机号之前"
+        )));
     }
     let own = if international {
         digits.strip_prefix(plan.country_code.as_str())
@@ -149,10 +163,14 @@ fn canonical(number: &str, plan: &NumberingPlan) -> Result<String, Refusal> {
     match own {
         Some(national) => plan.canonical(national),
         None if !international => Err(plan.not_whole()),
-        None if digits.starts_with('0') => Err(Refusal::field("to: no country code begins with 0")),
+        None if digits.starts_with('0') => Err(wrong(&wording!(
+            "to: no country code begins with 0",
+            "国家码不能以 0 开头"
+        ))),
         None if (SHORTEST_FOREIGN..=LONGEST).contains(&digits.len()) => Ok(digits.to_owned()),
-        None => Err(Refusal::field(format!(
-            "to: an international number has {SHORTEST_FOREIGN} to {LONGEST} digits with its country code"
+        None => Err(wrong(&wording!(
+            "to: an international number has {SHORTEST_FOREIGN} to {LONGEST} digits with its country code",
+            "国际号码含国家码共 {SHORTEST_FOREIGN} 到 {LONGEST} 位数字"
         ))),
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::wording::{Wording, wording};
+
 /// The beginning of canonical numbers: the country code and the digits after it. An empty prefix means all numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix(String);
@@ -21,9 +23,9 @@ impl Prefix {
 }
 
 impl FromStr for Prefix {
-    type Err = String;
+    type Err = Wording;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Wording> {
         if text == "*" || text.is_empty() {
             return Ok(Self::default());
         }
@@ -33,8 +35,9 @@ impl FromStr for Prefix {
         if right {
             Ok(Self(digits.to_owned()))
         } else {
-            Err(format!(
-                "`{text}` is not a prefix: write it like +86138, or * for all numbers"
+            Err(wording!(
+                "`{text}` is not a prefix: write it like +86138, or * for all numbers",
+                "`{text}` 不是号码前缀，写法如 +86138，* 表示所有号码"
             ))
         }
     }

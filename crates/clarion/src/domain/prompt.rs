@@ -12,6 +12,7 @@ use super::account::{AppId, Application};
 use super::lexicon::Reading;
 use super::status_code::{Refusal, StatusCode};
 use super::voice_name::VoiceName;
+use super::wording::wording;
 
 /// The vendor's test file. It is documented with type 1, but old clients cannot send a type. So the name is found with either type, unless
 /// the owner has a file of that name.
@@ -53,9 +54,12 @@ impl FileName {
             || text.starts_with('.')
             || text.chars().any(char::is_control);
         if is_path || !is_wav || text.chars().count() > LONGEST_FILE_NAME {
-            return Err(Refusal::field(format!(
-                "{field}: a voice file is named by a plain file name of at most {LONGEST_FILE_NAME} characters that ends in .wav, without a path"
-            )));
+            let rule = wording!(
+                "a voice file is named by a plain file name of at most {LONGEST_FILE_NAME} characters that ends in .wav, without a path",
+                "语音文件名最多 {LONGEST_FILE_NAME} 个字符，以 .wav 结尾，不带路径"
+            );
+            let refusal = Refusal::worded(StatusCode::FieldWrong, &rule);
+            return Err(refusal.about(&format!("{field}:")));
         }
         Ok(Self(text.to_owned()))
     }

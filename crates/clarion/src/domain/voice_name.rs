@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::wording::{Wording, wording};
+
 const LONGEST: usize = 32;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -23,16 +25,17 @@ impl fmt::Display for VoiceName {
 }
 
 impl FromStr for VoiceName {
-    type Err = String;
+    type Err = Wording;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Wording> {
         let belongs = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let is_name = (1..=LONGEST).contains(&text.len()) && text.chars().all(belongs);
         if is_name {
             return Ok(Self(text.to_owned()));
         }
-        Err(format!(
-            "the name of a voice has 1 to {LONGEST} letters, digits, - or _"
+        Err(wording!(
+            "the name of a voice has 1 to {LONGEST} letters, digits, - or _",
+            "发音人名称为 1 到 {LONGEST} 位字母、数字、- 或 _"
         ))
     }
 }

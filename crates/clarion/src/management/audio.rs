@@ -10,6 +10,7 @@ use crate::audio_files::{AddedBy, AudioFiles};
 use crate::disk_room::{DiskRoom, RoomFor};
 use crate::domain::account::AppId;
 use crate::domain::prompt::{AddedFile, AudioFile, AudioOwner, ContentId, FileName, TEST_FILE};
+use crate::domain::wording::wording;
 
 /// A file that somebody brings, or why it cannot be read.
 #[derive(Debug)]
@@ -80,8 +81,12 @@ impl Management {
         let own = files.into_iter().find(|file| file.name == name);
         let builtin = (name.as_str() == TEST_FILE).then(ContentId::test_file);
         let content = own.map(|file| file.content).or(builtin);
-        let content = content
-            .ok_or_else(|| ManagementError::rule(format!("there is no audio file {name}")))?;
+        let content = content.ok_or_else(|| {
+            ManagementError::rule(wording!(
+                "there is no audio file {name}",
+                "没有语音文件 {name}"
+            ))
+        })?;
         Ok(AudioFile { name, content })
     }
 
@@ -97,7 +102,7 @@ impl Management {
             let (owner, audio_files) = (self.audio_owner(app).await?, self.audio_files()?);
             let mut added = Vec::new();
             for file in files {
-                let bytes = file.bytes.map_err(ManagementError::Rule)?;
+                let bytes = file.bytes.map_err(ManagementError::rule)?;
                 added.extend(
                     self.add_one(&audio_files, &owner, &file.name, bytes)
                         .await?,

@@ -15,6 +15,7 @@ use crate::billing::verify::FileVerification;
 use crate::domain::account::AppId;
 use crate::domain::bill::{BillFile, BillOf, Totals, calendar};
 use crate::domain::claim::NodeId;
+use crate::domain::wording::wording;
 use crate::random;
 use crate::store::BilledAccount;
 use crate::store::bills::ClosedDay;
@@ -60,8 +61,9 @@ impl Management {
     ) -> Result<Vec<BilledAccount>, ManagementError> {
         let days = from.until(to).map_or(0, |span| span.get_days());
         if days >= MOST_DAYS {
-            return Err(ManagementError::rule(format!(
-                "{from} to {to} are more than {MOST_DAYS} days"
+            return Err(ManagementError::rule(wording!(
+                "{from} to {to} are more than {MOST_DAYS} days",
+                "{from} 到 {to} 超过 {MOST_DAYS} 天"
             )));
         }
         Ok(self.store.billed_accounts(from, to).await?)
@@ -87,7 +89,10 @@ impl Management {
     /// Recounts a closed day.
     pub async fn verify_bill(&self, day: Date) -> Result<FileVerification, ManagementError> {
         if day >= self.store.first_open_day().await? {
-            return Err(ManagementError::rule(format!("{day} is not closed yet")));
+            return Err(ManagementError::rule(wording!(
+                "{day} is not closed yet",
+                "{day} 尚未结账"
+            )));
         }
         Ok(self.billing()?.verify(day).await?)
     }
@@ -101,13 +106,17 @@ impl Management {
                 return match Closer::new(billing, node).step().await? {
                     CloseStep::Nothing => Ok(0),
                     CloseStep::Closed(days) => Ok(days),
-                    CloseStep::Elsewhere => Err(ManagementError::rule(
+                    CloseStep::Elsewhere => Err(ManagementError::rule(wording!(
                         "a server is closing a day at this moment",
-                    )),
+                        "有服务正在结账"
+                    ))),
                 };
             };
             if day >= calendar::day_of(self.clock.now(), self.clock.zone()) {
-                return Err(ManagementError::rule(format!("{day} is not over yet")));
+                return Err(ManagementError::rule(wording!(
+                    "{day} is not over yet",
+                    "{day} 尚未结束"
+                )));
             }
             Ok(billing.close_now(day, &node).await?.len())
         };

@@ -13,6 +13,7 @@ use crate::domain::call_state::CallState;
 use crate::domain::notice::{Notice, Recipient};
 use crate::domain::prompt::Prompt;
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::domain::wording::wording;
 use crate::placing::{CallPlacing, PlacingTimes, RequestTimes, WillingCall, recipient};
 
 impl Management {
@@ -76,13 +77,15 @@ impl Management {
         let missing = || ManagementError::missing(format!("call {sid}"));
         let record = self.store.call_record(sid).await?.ok_or_else(missing)?;
         if record.state != CallState::Ended {
-            return Err(ManagementError::rule(format!(
-                "{sid} has not ended yet: it can be made again when it is over"
+            return Err(ManagementError::rule(wording!(
+                "{sid} has not ended yet: it can be made again when it is over",
+                "呼叫 {sid} 尚未结束，结束后才能再次呼叫"
             )));
         }
         if record.kind == CallKind::Verification {
-            return Err(ManagementError::rule(format!(
-                "the code of {sid} was erased when the call ended: only its application can request it again"
+            return Err(ManagementError::rule(wording!(
+                "the code of {sid} was erased when the call ended: only its application can request it again",
+                "呼叫 {sid} 的验证码在结束时已清除，只能由应用重新请求"
             )));
         }
         self.store.accepted_call(sid).await?.ok_or_else(missing)

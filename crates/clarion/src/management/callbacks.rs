@@ -7,6 +7,7 @@ use super::{Management, ManagementError};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::callback::{Callback, CallbackAttempt, CallbackKey};
+use crate::domain::wording::wording;
 use crate::store::{CallbackFilter, CallbackPage, ReplayFrom, ReplayStep, Replayed};
 
 /// Callbacks that are looked at in one step.
@@ -80,7 +81,10 @@ impl Management {
         };
         let replay = async {
             if wanted.app.is_none() && wanted.host.is_none() {
-                let rule = "name an application or a receiver: callbacks of all of them are not sent again together";
+                let rule = wording!(
+                    "name an application or a receiver: callbacks of all of them are not sent again together",
+                    "请指定应用或接收方，不能对全部接收方一起重发"
+                );
                 return Err(ManagementError::rule(rule));
             }
             Ok(self.store.replay_callbacks(step).await?)

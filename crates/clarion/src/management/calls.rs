@@ -10,6 +10,7 @@ use crate::domain::call_record::{CallFilter, CallPage};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::Callback;
 use crate::domain::phone_number::PhoneNumber;
+use crate::domain::wording::wording;
 
 /// What came of barring a number, or of allowing it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +84,10 @@ impl Management {
         let cancel = async {
             let state = self.store.cancel_call(sid).await?;
             let over = || {
-                ManagementError::rule(format!("{sid} has ended already, or there is no such call"))
+                ManagementError::rule(wording!(
+                    "{sid} has ended already, or there is no such call",
+                    "呼叫 {sid} 已结束，或不存在"
+                ))
             };
             state.ok_or_else(over)
         };
@@ -114,8 +118,8 @@ impl Management {
         is_barred: bool,
     ) -> Result<BarredNumber, ManagementError> {
         let bar = async {
-            let number = PhoneNumber::parse(number, &self.config.numbers)
-                .map_err(|refusal| ManagementError::rule(refusal.to_string()))?;
+            let number =
+                PhoneNumber::parse(number, &self.config.numbers).map_err(ManagementError::from)?;
             let digits = number.digits().to_owned();
             let now = self.clock.now();
             let is_new = self.store.bar_number(&digits, is_barred, now).await?;

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use super::settings::SettingError;
 use crate::domain::status_code::Refusal;
+use crate::domain::wording::{Wording, wording};
 use crate::store::StoreError;
 
 #[derive(Debug, Error)]
@@ -13,7 +14,7 @@ pub enum ManagementError {
     Setting(#[from] SettingError),
     /// A rule forbids it, in a sentence.
     #[error("{0}")]
-    Rule(String),
+    Rule(Wording),
     /// A request of an application would be refused like this.
     #[error("{}", .0.message)]
     Refused(Refusal),
@@ -44,7 +45,19 @@ impl ManagementError {
         )
     }
 
-    pub(super) fn rule(sentence: impl Into<String>) -> Self {
+    /// For operators, in both languages as far as it is one of our rules.
+    pub fn wording(&self) -> Wording {
+        match self {
+            Self::Rule(rule) | Self::Store(StoreError::Conflict(rule)) => rule.clone(),
+            Self::Refused(refusal) => refusal.wording(),
+            Self::Store(StoreError::Exists(what)) => {
+                wording!("{what} exists already", "{what}已存在"; what)
+            }
+            error => Wording::quoting(error),
+        }
+    }
+
+    pub(super) fn rule(sentence: impl Into<Wording>) -> Self {
         Self::Rule(sentence.into())
     }
 

@@ -13,6 +13,8 @@ use crate::domain::call::CallSid;
 use crate::domain::intake::change::IntakeChange;
 use crate::domain::intake::incident::Incident;
 use crate::domain::intake::{Intake, IntakeFormat, IntakeName, IntakeSettings, IntakeToken};
+use crate::domain::status_code::Refusal;
+use crate::domain::wording::{Wording, wording};
 use crate::intakes::alert::{AlertGroup, AlertNews};
 use crate::intakes::formats::{AlertReader, sample};
 use crate::placing::CallPlacing;
@@ -49,7 +51,7 @@ pub struct TriedNotice {
     /// Whom it would call, in the order of their turns.
     pub callees: Vec<String>,
     /// Why those are not called whom the alert names.
-    pub not_called: Option<String>,
+    pub not_called: Option<Wording>,
     /// The call that was made, where one was wanted.
     pub call: Option<CallSid>,
 }
@@ -221,14 +223,16 @@ impl Management {
         let settings = &intake.settings;
         let has_silence = settings.silence_key.is_some() || settings.silence_url.is_some();
         if has_silence && intake.format != IntakeFormat::Alertmanager {
-            return Err(ManagementError::rule(
+            return Err(ManagementError::rule(wording!(
                 "only an intake of the format alertmanager has silences",
-            ));
+                "只有 alertmanager 格式的接入点支持静默"
+            )));
         }
         if settings.silence_key.is_some() != settings.silence_url.is_some() {
-            return Err(ManagementError::rule(
+            return Err(ManagementError::rule(wording!(
                 "a silence needs both silence-key and silence-url",
-            ));
+                "启用静默须同时填写静默键和 Alertmanager 地址"
+            )));
         }
         let room = self.trial_room(intake.clone()).await?;
         for news in room.read(sample(intake.format).as_bytes())? {
@@ -236,15 +240,16 @@ impl Management {
                 continue;
             };
             let said = room.caller().speaking(|speaker| speaker.check(&group));
-            said.map_err(|why| ManagementError::rule(format!("text: {why}")))?;
+            said.map_err(|why| ManagementError::rule(wording!("text", "模板有误").because(why)))?;
             group.to.clear();
             room.caller().check_plan(&group)?;
             // Where alerts name their callees themselves, there may be nobody here.
             if settings.to.is_empty() {
                 if settings.allowed_numbers.is_empty() && settings.to_label.is_none() {
-                    return Err(ManagementError::rule(
+                    return Err(ManagementError::rule(wording!(
                         "to: name somebody to call, or what alerts may name (allow-numbers, to-label)",
-                    ));
+                        "请填写呼叫对象，或告警可指定的号码，或指定呼叫对象的标签"
+                    )));
                 }
                 continue;
             }
@@ -296,14 +301,16 @@ async fn tried_notice(
         text: wanted.spoken.text.clone(),
         failure: wanted.spoken.failure.clone(),
         callees: wanted.callees.clone(),
-        not_called: not_called.map(|refusal| refusal.message.clone()),
+        not_called: not_called.map(Refusal::wording),
         call: None,
     };
     if is_called {
         let placed = caller.place(&room.application, group, wanted, None);
         let (made, refused) = placed.await?;
         notice.call = Some(made.call);
-        notice.not_called = notice.not_called.or(refused.map(|refusal| refusal.message));
+        notice.not_called = notice
+            .not_called
+            .or(refused.map(|refusal| refusal.wording()));
     }
     Ok(notice)
 }

@@ -9,6 +9,7 @@ use super::{Management, ManagementError};
 use crate::domain::account::AccountSid;
 use crate::domain::call_list::{CallList, ListName, ListedNumber};
 use crate::domain::do_not_call::{DoNotCallEntry, DoNotCallSource, parse_number};
+use crate::domain::wording::{Wording, wording};
 
 /// Numbers that are added together.
 const BATCH: usize = 5_000;
@@ -112,7 +113,7 @@ pub struct DoNotCallImport {
     pub added: u64,
     pub known: u64,
     /// Lines with no number that can be on the list, and why.
-    pub wrong: Vec<(usize, String)>,
+    pub wrong: Vec<(usize, Wording)>,
 }
 
 impl DoNotCallImport {
@@ -197,8 +198,9 @@ impl Management {
             match read.with_context(|| format!("cannot read line {place}"))? as u64 {
                 0 => break,
                 LONGEST_LINE => {
-                    return Err(ManagementError::rule(format!(
-                        "line {place} is too long: this is no file of numbers"
+                    return Err(ManagementError::rule(wording!(
+                        "line {place} is too long: this is no file of numbers",
+                        "第 {place} 行过长，不是号码文件"
                     )));
                 }
                 _ => {}
@@ -277,6 +279,8 @@ impl Management {
 
     fn read_unwanted_number(&self, text: &str) -> Result<String, ManagementError> {
         let digits = parse_number(text, &self.config.numbers);
-        digits.map_err(|rule| ManagementError::rule(format!("{text:?}: {rule}")))
+        digits.map_err(|rule| {
+            ManagementError::rule(wording!("{text:?}: {rule}", "号码 {text:?}：{rule}"; rule))
+        })
     }
 }

@@ -11,6 +11,7 @@ use std::str::FromStr;
 use super::change::NotedChange;
 use crate::domain::account::{AccountChange, ApplicationChange};
 use crate::domain::intake::change::IntakeChange;
+use crate::domain::wording::Wording;
 
 pub use self::account::ACCOUNT_SETTINGS;
 pub use self::application::APPLICATION_SETTINGS;
@@ -144,7 +145,7 @@ pub enum SettingRule {
     /// There is no setting of this name.
     Unknown(String),
     /// In a sentence.
-    Form(String),
+    Form(Wording),
 }
 
 impl SettingError {
@@ -200,12 +201,12 @@ fn limit(text: &str) -> Result<Option<u32>, SettingRule> {
 }
 
 /// Reads a value that may be taken away.
-fn or_none<T: FromStr<Err: ToString>>(text: &str) -> Result<Option<T>, SettingRule> {
+fn or_none<T: FromStr<Err: Into<Wording>>>(text: &str) -> Result<Option<T>, SettingRule> {
     if [NONE, DEFAULT].contains(&text) {
         return Ok(None);
     }
     let value = text.parse();
-    let value = value.map_err(|rule: T::Err| SettingRule::Form(rule.to_string()))?;
+    let value = value.map_err(|rule: T::Err| SettingRule::Form(rule.into()))?;
     Ok(Some(value))
 }
 
@@ -215,7 +216,7 @@ fn show_or<T: ToString>(value: Option<&T>, none: &str) -> String {
 }
 
 /// Reads a list. An empty one is a mistake: whoever wants to remove all of it writes "none".
-fn list<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, SettingRule> {
+fn list<T>(text: &str, parse: impl Fn(&str) -> Result<T, Wording>) -> Result<Vec<T>, SettingRule> {
     if text == NONE {
         return Ok(Vec::new());
     }

@@ -12,6 +12,7 @@ use crate::dispatch::{KeyPrompts, LEAD_OUT};
 use crate::domain::account::AppId;
 use crate::domain::call::{CallKind, CallSid};
 use crate::domain::prompt::Prompt;
+use crate::domain::wording::wording;
 
 /// Operators take turns with accounts.
 const OPERATOR: &str = "the operator";
@@ -58,7 +59,10 @@ impl Management {
         let missing = || ManagementError::missing(format!("call {sid}"));
         let call = accepted.ok_or_else(missing)?;
         if call.kind == CallKind::Verification {
-            return Err(ManagementError::rule("what a code says is not told"));
+            return Err(ManagementError::rule(wording!(
+                "what a code says is not told",
+                "验证码内容不予播放"
+            )));
         }
         let mut heard = self.heard(&call.prompt).await?;
         if let Some(keys) = call.keys() {

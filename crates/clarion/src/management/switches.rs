@@ -4,6 +4,7 @@ use super::change::NotedChange;
 use super::{Management, ManagementError};
 use crate::config::TrunkSettings;
 use crate::dispatch::{STOP_ALL, drained_switch};
+use crate::domain::wording::wording;
 
 /// How a switch stands that is not where it was.
 const ON: &str = "on";
@@ -90,9 +91,10 @@ impl Management {
         if names.contains(&name) {
             return Ok(());
         }
-        Err(ManagementError::rule(format!(
-            "there is no trunk {name}; the configuration has: {}",
-            names.join(", ")
+        let known = names.join(", ");
+        Err(ManagementError::rule(wording!(
+            "there is no trunk {name}; the configuration has: {known}",
+            "没有中继 {name}，配置中有：{known}"
         )))
     }
 }

@@ -8,6 +8,7 @@ use crate::domain::account::AppId;
 use crate::domain::call::{CallKind, CallSid, NewCall, Priority};
 use crate::domain::prompt::{AudioFile, ContentId, FileName, Prompt, TEST_FILE};
 use crate::domain::route::{self, RouteKey};
+use crate::domain::wording::wording;
 use crate::placing::{RequestTimes, WillingCall, recipient};
 
 /// It is given up if it cannot be dialled so soon.
@@ -41,8 +42,9 @@ impl Management {
         let routes = self.config.trunks.iter().map(|trunk| &trunk.route);
         let own = routes.filter(|route| route.name == trunk);
         if !route::is_carried(own, to.ends()) {
-            return Err(ManagementError::rule(format!(
-                "{trunk} does not carry {number}: its prefixes and callers say so"
+            return Err(ManagementError::rule(wording!(
+                "{trunk} does not carry {number}: its prefixes and callers say so",
+                "中继 {trunk} 不承载 {number}（由 prefixes 和 callers 决定）"
             )));
         }
         let placing = self.placing().await?;

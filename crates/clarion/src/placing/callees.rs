@@ -8,6 +8,7 @@ use crate::domain::notice::{Notice, Recipient};
 use crate::domain::phone_number::PhoneNumber;
 use crate::domain::route;
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::domain::wording::wording;
 use crate::store::{HEARING, LISTS, NOTICES, unavailable};
 
 impl CallPlacing {
@@ -39,9 +40,11 @@ impl CallPlacing {
         let lists = self.lists(account, &names).await?;
         for name in &names {
             if !lists.iter().any(|list| list.name == *name) {
-                return Err(Refusal::field(format!(
-                    "backupTo: {name} must be a list of this account, and there is none of that name"
-                )));
+                let rule = wording!(
+                    "backupTo: {name} must be a list of this account, and there is none of that name",
+                    "账户没有名为 {name} 的号码列表"
+                );
+                return Err(Refusal::worded(StatusCode::FieldWrong, &rule));
             }
         }
         let mut recipients = notice.recipients(&lists, &self.config.numbers);
@@ -134,21 +137,28 @@ impl CallPlacing {
         let digits: Vec<_> = callees.iter().map(|to| to.number.digits()).collect();
         let unwanted = self.store.on_do_not_call(&account.sid, &digits).await;
         let unwanted = unwanted.map_err(|error| unavailable(&error))?;
-        let message = match callees.len() {
-            1 => "to: this number is on the do-not-call list of the account",
-            _ => "to: this number and all of backupTo are on the do-not-call list of the account",
+        let rule = match callees.len() {
+            1 => wording!(
+                "to: this number is on the do-not-call list of the account",
+                "该号码在账户的免打扰名单中"
+            ),
+            _ => wording!(
+                "to: this number and all of backupTo are on the do-not-call list of the account",
+                "该号码和所有备用号码都在账户的免打扰名单中"
+            ),
         };
         callees.retain(|to| !unwanted.contains(to.number.digits()));
         if callees.is_empty() {
-            return Err(Refusal::new(StatusCode::CalledNotAllowed, message));
+            return Err(Refusal::worded(StatusCode::CalledNotAllowed, &rule));
         }
         Ok(callees)
     }
 }
 
 fn barred(field: &str) -> Refusal {
-    let message = format!("{field}: this number does not want to be called");
-    Refusal::new(StatusCode::CalledNotAllowed, message)
+    let rule = wording!("this number does not want to be called", "该号码已禁呼");
+    let refusal = Refusal::worded(StatusCode::CalledNotAllowed, &rule);
+    refusal.about(&format!("{field}:"))
 }
 
 /// A number in a field, as it may be called: its form, what the platform calls, and who carries it. `shown` is the number that the request wants to show.

@@ -29,6 +29,7 @@ use crate::domain::notice::{Notice, Recipient};
 use crate::domain::request_key::{Accepted, AcceptedCall, RequestKey};
 use crate::domain::route::RouteKey;
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::domain::wording::wording;
 use crate::random;
 use crate::store::{Store, StoreError, unavailable};
 
@@ -205,10 +206,11 @@ impl CallPlacing {
                 return Ok(());
             }
         }
-        Err(Refusal::new(
-            StatusCode::TooManyCallsToNumber,
-            format!("to: this number has had its {cap} calls of the day"),
-        ))
+        let rule = wording!(
+            "to: this number has had its {cap} calls of the day",
+            "该号码今天已呼叫 {cap} 次，达到上限"
+        );
+        Err(Refusal::worded(StatusCode::TooManyCallsToNumber, &rule))
     }
 
     /// Stores the call. If the account has a balance or a spending limit, the possible cost of the call is reserved with it.

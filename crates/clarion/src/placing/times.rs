@@ -4,7 +4,8 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 
 use crate::domain::call_window::CallWindow;
 use crate::domain::notice::call_hours::CallHours;
-use crate::domain::status_code::Refusal;
+use crate::domain::status_code::{Refusal, StatusCode};
+use crate::domain::wording::wording;
 
 /// Both counted from the moment of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,9 +39,11 @@ impl RequestTimes<'_> {
         let pause = pause.filter(|pause| *pause < self.valid_for);
         let closed = || {
             let seconds = self.valid_for.as_secs();
-            Refusal::field(format!(
-                "to: the call hours of the account stay closed for longer than a code is valid, which is {seconds} seconds"
-            ))
+            let rule = wording!(
+                "to: the call hours of the account stay closed for longer than a code is valid, which is {seconds} seconds",
+                "账户的允许呼叫时段在有效期（{seconds} 秒）内不会开放"
+            );
+            Refusal::worded(StatusCode::FieldWrong, &rule)
         };
         Ok(PlacingTimes {
             pause: pause.ok_or_else(closed)?,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::{Database, postgres, sqlite};
+use crate::domain::wording::Wording;
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct Inspection {
     /// The database's own time, where it has a clock of its own.
     pub now: Option<Timestamp>,
     /// What endangers accepted calls, each in a sentence.
-    pub dangers: Vec<String>,
+    pub dangers: Vec<Wording>,
     /// What is broken in the file, as SQLite says it.
     pub damage: Option<String>,
     /// How it was reached, where it is reached over a network.
@@ -36,7 +37,7 @@ pub struct DatabaseRoute {
     pub verified: bool,
     pub on_this_machine: bool,
     /// Where there are several: each host, and what it is or why it cannot be asked.
-    pub hosts: Vec<(String, Result<String, String>)>,
+    pub hosts: Vec<(String, Result<Wording, String>)>,
 }
 
 impl Database {

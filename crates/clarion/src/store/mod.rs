@@ -32,6 +32,7 @@ use crate::domain::call_list::{CallList, ListName};
 use crate::domain::callback::CallbackKey;
 use crate::domain::intake::IntakeName;
 use crate::domain::operator::OperatorName;
+use crate::domain::wording::{Wording, wording};
 
 mod accounts;
 mod audio_files;
@@ -119,12 +120,12 @@ pub trait Store:
 #[derive(Debug, Clone, Error)]
 pub enum StoreError {
     #[error("{0} exists already")]
-    Exists(String),
+    Exists(Wording),
     #[error("there is no {0}")]
     Missing(String),
     /// It cannot be done now; later perhaps.
     #[error("{0}")]
-    Conflict(String),
+    Conflict(Wording),
     /// The database did not do it. Nothing was changed.
     #[error("the database failed: {0}")]
     Failed(String),
@@ -147,7 +148,7 @@ impl StoreError {
     }
 
     fn account_exists(sid: &AccountSid) -> Self {
-        Self::Exists(format!("account {sid}"))
+        Self::Exists(wording!("account {sid}", "账户 {sid} "))
     }
 
     fn no_account(sid: &AccountSid) -> Self {
@@ -155,7 +156,7 @@ impl StoreError {
     }
 
     fn application_exists(id: &AppId) -> Self {
-        Self::Exists(format!("application {id}"))
+        Self::Exists(wording!("application {id}", "应用 {id} "))
     }
 
     fn no_application(id: &AppId) -> Self {
@@ -163,7 +164,11 @@ impl StoreError {
     }
 
     fn list_exists(list: &CallList) -> Self {
-        Self::Exists(format!("list {} of account {}", list.name, list.account))
+        let CallList { name, account, .. } = list;
+        Self::Exists(wording!(
+            "list {name} of account {account}",
+            "账户 {account} 的列表 {name} "
+        ))
     }
 
     fn no_list(account: &AccountSid, name: &ListName) -> Self {
@@ -171,7 +176,7 @@ impl StoreError {
     }
 
     fn intake_exists(name: &IntakeName) -> Self {
-        Self::Exists(format!("intake {name}"))
+        Self::Exists(wording!("intake {name}", "接入点 {name} "))
     }
 
     fn no_intake(name: &IntakeName) -> Self {
@@ -179,7 +184,7 @@ impl StoreError {
     }
 
     fn operator_exists(name: &OperatorName) -> Self {
-        Self::Exists(format!("operator {name}"))
+        Self::Exists(wording!("operator {name}", "操作员 {name} "))
     }
 
     fn no_operator(name: &OperatorName) -> Self {
@@ -191,8 +196,9 @@ impl StoreError {
     }
 
     fn being_delivered(key: &CallbackKey) -> Self {
-        Self::Conflict(format!(
-            "the callback of call {key} is being delivered right now; try again when that is over"
+        Self::Conflict(wording!(
+            "the callback of call {key} is being delivered right now; try again when that is over",
+            "呼叫 {key} 的回调正在发送，请稍后重试"
         ))
     }
 }

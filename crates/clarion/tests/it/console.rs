@@ -2,6 +2,7 @@
 
 mod accounts;
 mod browser;
+mod chinese;
 mod desk;
 mod intakes;
 mod listening;

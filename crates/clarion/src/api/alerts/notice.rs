@@ -14,6 +14,7 @@ use crate::domain::number_pattern::matches_any;
 use crate::domain::phone_number::PhoneNumber;
 use crate::domain::request_key::RequestKey;
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::domain::wording::wording;
 use crate::intakes::alert::AlertGroup;
 use crate::intakes::speech::{AlertSpeaker, SpokenAlert};
 use crate::placing::CallPlacing;
@@ -211,19 +212,21 @@ impl AlertCaller<'_> {
         let plan = &self.placing.config().numbers;
         let allow = |name: &String| {
             if let Some(list) = name.strip_prefix('@') {
-                let list = list
-                    .parse::<ListName>()
-                    .map_err(|rule| Refusal::field(format!("to: after '@', {rule}")))?;
+                let list = list.parse::<ListName>().map_err(|rule| {
+                    let refusal = Refusal::worded(StatusCode::FieldWrong, &rule);
+                    refusal.about("to: after '@',")
+                })?;
                 return Ok(IntakeTarget::List(list));
             }
             match PhoneNumber::parse(name, plan) {
                 Ok(number) => {
                     let patterns = &self.intake.settings.allowed_numbers;
                     if !matches_any(patterns, number.digits()) {
-                        return Err(Refusal::new(
-                            StatusCode::CalledNotAllowed,
+                        let rule = wording!(
                             "to: the number is not one that this intake allows (its setting allow-numbers)",
-                        ));
+                            "该号码不在“告警可指定的号码”之内"
+                        );
+                        return Err(Refusal::worded(StatusCode::CalledNotAllowed, &rule));
                     }
                     Ok(IntakeTarget::Number(name.clone()))
                 }
@@ -287,9 +290,11 @@ impl AlertCaller<'_> {
             .iter()
             .find(|name| !lists.iter().any(|list| list.name == **name));
         if let Some(name) = missing {
-            return Err(Refusal::field(format!(
-                "to: {name} must be a list of the account, and there is none of that name"
-            )));
+            let rule = wording!(
+                "to: {name} must be a list of the account, and there is none of that name",
+                "账户没有名为 {name} 的号码列表"
+            );
+            return Err(Refusal::worded(StatusCode::FieldWrong, &rule));
         }
         let written = targets.iter().map(ToString::to_string);
         if targets
@@ -310,8 +315,11 @@ impl AlertCaller<'_> {
             }
         };
         let first = targets.iter().find_map(first_of).ok_or_else(|| {
-            let message = "to: the intake has nobody who may be called, and the alert names nobody";
-            Refusal::new(StatusCode::CalledNotAllowed, message)
+            let rule = wording!(
+                "to: the intake has nobody who may be called, and the alert names nobody",
+                "接入点没有可以呼叫的号码，告警也未指定"
+            );
+            Refusal::worded(StatusCode::CalledNotAllowed, &rule)
         })?;
         Ok(Turns {
             callees: std::iter::once(first).chain(written).collect(),

@@ -243,7 +243,12 @@ fn wrong_lines(report: &DoNotCallImport, words: &Words) -> Vec<FieldMistake> {
     let lines = report.wrong.iter().take(NAMED).map(|(line, why)| {
         let line = line.to_string();
         let values = [("n", &*line)];
-        mistake(Sentence::with_why(words, words.unwanted_line, &values, why))
+        mistake(Sentence::with_wording(
+            words,
+            words.unwanted_line,
+            &values,
+            why,
+        ))
     });
     std::iter::once(summary).chain(lines).collect()
 }

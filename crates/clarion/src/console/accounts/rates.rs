@@ -50,7 +50,12 @@ fn read(visit: &Visit) -> Result<Rate, FieldMistake> {
     Ok(Rate {
         prefix: page_forms::read(visit, "prefix", words.rate_prefix)?,
         price: page_forms::read(visit, "price", words.rate_price)?,
-        unit_seconds: page_forms::read(visit, "unit", words.rate_unit)?,
+        unit_seconds: page_forms::read_number(
+            visit,
+            "unit",
+            words.rate_unit,
+            1..=Rate::LONGEST_UNIT,
+        )?,
         unanswered: page_forms::read(visit, "unanswered", words.rate_unanswered)?,
     })
 }

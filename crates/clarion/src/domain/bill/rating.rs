@@ -3,6 +3,7 @@
 use crate::domain::money::Money;
 use crate::domain::outcome::Outcome;
 pub use crate::domain::prefix::Prefix;
+use crate::domain::wording::{Wording, wording};
 
 /// A higher price per unit is a typing error.
 const HIGHEST_PRICE: Money = Money::from_millionths(10_000_000_000);
@@ -21,14 +22,20 @@ pub struct Rate {
 impl Rate {
     pub const LONGEST_UNIT: u32 = 86_400;
 
-    pub fn check(self) -> Result<Self, String> {
+    pub fn check(self) -> Result<Self, Wording> {
         let longest = Self::LONGEST_UNIT;
         if !(1..=longest).contains(&self.unit_seconds) {
-            return Err(format!("a unit has 1 to {longest} seconds"));
+            return Err(wording!(
+                "a unit has 1 to {longest} seconds",
+                "计费单元为 1 到 {longest} 秒"
+            ));
         }
         for amount in [self.price, self.unanswered] {
             if amount < Money::ZERO || amount > HIGHEST_PRICE {
-                return Err(format!("a price is from 0 to {HIGHEST_PRICE}"));
+                return Err(wording!(
+                    "a price is from 0 to {HIGHEST_PRICE}",
+                    "价格为 0 到 {HIGHEST_PRICE}"
+                ));
             }
         }
         Ok(self)

@@ -139,8 +139,11 @@ fn price<'a>(column: &impl Fn(&'static str) -> &'a str) -> Result<(u32, Money, M
     }
 }
 
-fn parsed<T: std::str::FromStr<Err = String>>(field: &'static str, text: &str) -> Result<T, Fault> {
-    text.parse().map_err(|rule| Fault::new(field, rule))
+fn parsed<T: std::str::FromStr<Err: Into<String>>>(
+    field: &'static str,
+    text: &str,
+) -> Result<T, Fault> {
+    text.parse().map_err(|rule: T::Err| Fault::new(field, rule))
 }
 
 fn whole(field: &'static str, text: &str) -> Result<u32, Fault> {

@@ -5,6 +5,7 @@ use std::fmt;
 use url::Url;
 
 use super::super::status_code::{Refusal, StatusCode};
+use super::super::wording::{Wording, wording};
 
 const LONGEST: usize = 2048;
 
@@ -41,29 +42,30 @@ impl RespUrl {
 
     /// Reads an address. A refusal names the field.
     pub fn named_by(field: &str, text: &str) -> Result<Self, Refusal> {
-        let refuse = |rule: &str| {
-            Err(Refusal::new(
-                StatusCode::RespUrlUnacceptable,
-                format!("{field} {rule}"),
-            ))
+        let refuse = |rule: Wording| {
+            Err(Refusal::worded(StatusCode::RespUrlUnacceptable, &rule).about(field))
         };
         if text.len() > LONGEST {
-            return Err(Refusal::new(
-                StatusCode::DataTooLong,
-                format!("{field} is longer than {LONGEST} bytes"),
-            ));
+            let rule = wording!("is longer than {LONGEST} bytes", "超过 {LONGEST} 个字节");
+            return Err(Refusal::worded(StatusCode::DataTooLong, &rule).about(field));
         }
         let Ok(url) = Url::parse(text) else {
-            return refuse("must be a valid URL");
+            return refuse(wording!("must be a valid URL", "不是有效的 URL"));
         };
         if !matches!(url.scheme(), "http" | "https") {
-            return refuse("must begin with http:// or https://");
+            return refuse(wording!(
+                "must begin with http:// or https://",
+                "必须以 http:// 或 https:// 开头"
+            ));
         }
         if url.host_str().is_none_or(str::is_empty) {
-            return refuse("must name a host");
+            return refuse(wording!("must name a host", "缺少主机名"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return refuse("must not carry a user name or password");
+            return refuse(wording!(
+                "must not carry a user name or password",
+                "不能带用户名或密码"
+            ));
         }
         Ok(Self(text.to_owned()))
     }

@@ -19,6 +19,7 @@ use super::call_list::ListName;
 use super::number_pattern::NumberPattern;
 use super::prompt::CodeLanguage;
 use super::status_code::{Refusal, StatusCode};
+use super::wording::{Wording, wording};
 
 const LONGEST_NAME: usize = 32;
 /// So many incidents of an intake are open at once.
@@ -35,15 +36,16 @@ impl IntakeName {
 }
 
 impl FromStr for IntakeName {
-    type Err = String;
+    type Err = Wording;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Wording> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         if (1..=LONGEST_NAME).contains(&text.len()) && text.bytes().all(is_plain) {
             return Ok(Self(text.to_owned()));
         }
-        Err(format!(
-            "the name of an intake must be 1 to {LONGEST_NAME} letters, digits, '-' or '_'"
+        Err(wording!(
+            "the name of an intake must be 1 to {LONGEST_NAME} letters, digits, '-' or '_'",
+            "接入点名称为 1 到 {LONGEST_NAME} 位字母、数字、- 或 _"
         ))
     }
 }
@@ -97,11 +99,14 @@ impl IntakeFormat {
 }
 
 impl FromStr for IntakeFormat {
-    type Err = String;
+    type Err = Wording;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Wording> {
         let found = Self::ALL.into_iter().find(|format| format.as_str() == text);
-        found.ok_or_else(|| format!("write one of: {}", Self::WORDS.join(", ")))
+        found.ok_or_else(|| {
+            let words = Self::WORDS.join(", ");
+            wording!("write one of: {words}", "应为以下之一：{words}")
+        })
     }
 }
 
@@ -178,10 +183,10 @@ impl IntakeTarget {
 }
 
 impl FromStr for IntakeTarget {
-    type Err = String;
+    type Err = Wording;
 
     /// Whether a number may be called is for the numbering plan to say.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Wording> {
         match text.strip_prefix('@') {
             Some(name) => name.parse().map(Self::List),
             None => Ok(Self::Number(text.to_owned())),
@@ -190,9 +195,9 @@ impl FromStr for IntakeTarget {
 }
 
 impl TryFrom<String> for IntakeTarget {
-    type Error = String;
+    type Error = Wording;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, Wording> {
         text.parse()
     }
 }

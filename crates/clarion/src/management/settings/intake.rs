@@ -11,6 +11,7 @@ use crate::domain::intake::change::IntakeChange;
 use crate::domain::notice::keys::key;
 use crate::domain::notice::silence::LONGEST_SILENCE;
 use crate::domain::prompt::CodeLanguage;
+use crate::domain::wording::wording;
 
 const LANGUAGES: &[&str] = &["zh", "en"];
 /// In minutes: 30 days.
@@ -104,9 +105,10 @@ pub const INTAKE_SETTINGS: &[Setting<IntakeChange>] = &[
         read: |change, text| {
             let fits = (1..=LONGEST_LABEL).contains(&text.chars().count());
             if !fits {
-                return Err(SettingRule::Form(
-                    "a label has 1 to 100 characters".to_owned(),
-                ));
+                return Err(SettingRule::Form(wording!(
+                    "a label has 1 to {LONGEST_LABEL} characters",
+                    "标签名为 1 到 {LONGEST_LABEL} 个字符"
+                )));
             }
             change.to_label = Some(Some(text.to_owned()).filter(|text| text != NONE));
             Ok(())
@@ -164,7 +166,12 @@ pub const INTAKE_SETTINGS: &[Setting<IntakeChange>] = &[
         help: "Whoever confirms with this key silences the group in Alertmanager; the call says so. \"none\" offers it to nobody",
         read: |change, text| {
             let wanted = Some(text).filter(|text| *text != NONE);
-            let wrong = || SettingRule::Form("write one of the keys 0 to 9, * and #".to_owned());
+            let wrong = || {
+                SettingRule::Form(wording!(
+                    "write one of the keys 0 to 9, * and #",
+                    "应为 0 到 9、* 或 # 中的一个按键"
+                ))
+            };
             let wanted = wanted.map(|text| key(text).ok_or_else(wrong)).transpose()?;
             change.silence_key = Some(wanted);
             Ok(())
@@ -179,7 +186,7 @@ pub const INTAKE_SETTINGS: &[Setting<IntakeChange>] = &[
         read: |change, text| {
             let url = Some(text).filter(|text| *text != NONE);
             let url = url.map(|text| RespUrl::named_by("it", text)).transpose();
-            let url = url.map_err(|refusal| SettingRule::Form(refusal.message))?;
+            let url = url.map_err(|refusal| SettingRule::Form(refusal.wording()))?;
             change.silence_url = Some(url.map(|url| url.as_str().to_owned()));
             Ok(())
         },

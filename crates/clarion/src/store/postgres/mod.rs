@@ -23,6 +23,7 @@ use super::migrations::{SchemaRight, WANTED};
 use super::statements::PROBE;
 use super::{DatabaseRoute, Inspection, Store, StoreError, WriteProbe};
 use crate::config::PostgresConfig;
+use crate::domain::wording::wording;
 use crate::fair_places::FairPlaces;
 
 pub mod accept;
@@ -199,14 +200,26 @@ pub async fn inspect(config: &PostgresConfig) -> anyhow::Result<Inspection> {
         )
         .await?;
     let dangers = [
-        (row.get(0), "it is a standby, which cannot be written to"),
+        (
+            row.get(0),
+            wording!(
+                "it is a standby, which cannot be written to",
+                "是备库，无法写入"
+            ),
+        ),
         (
             !row.get::<_, bool>(1),
-            "its setting fsync is off, so a power cut loses accepted calls",
+            wording!(
+                "its setting fsync is off, so a power cut loses accepted calls",
+                "关闭了 fsync，断电会丢失已受理的呼叫"
+            ),
         ),
         (
             !row.get::<_, bool>(2),
-            "its setting full_page_writes is off, so a power cut may ruin it",
+            wording!(
+                "its setting full_page_writes is off, so a power cut may ruin it",
+                "关闭了 full_page_writes，断电可能损坏数据"
+            ),
         ),
     ];
     let dangers = dangers.into_iter().filter(|(there, _)| *there);
@@ -215,7 +228,7 @@ pub async fn inspect(config: &PostgresConfig) -> anyhow::Result<Inspection> {
         is_usable: schema.is_usable(),
         wanted: WANTED,
         now: Some(Timestamp::from_millisecond(row.get(3))?),
-        dangers: dangers.map(|(_, danger)| danger.to_owned()).collect(),
+        dangers: dangers.map(|(_, danger)| danger).collect(),
         damage: None,
         route: Some(DatabaseRoute {
             hosts,

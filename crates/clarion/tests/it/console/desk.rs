@@ -299,58 +299,6 @@ async fn a_rare_callback_is_searched_for_a_stretch_at_a_time() {
 }
 
 #[tokio::test]
-async fn english_on_a_chinese_page_is_marked_as_such() {
-    let (stage, _telephone) = staged(Script::answer(), "").await;
-    let mut admin = Visitor::signed_in(&stage.server, "admin").await;
-    let token = admin.token().await;
-    let numbers = [
-        ("token", token.as_str()),
-        ("numbers", "13800000001\nnobody"),
-    ];
-    let unwanted = format!("/accounts/{SID}/do-not-call/import");
-    let limit = [
-        ("token", token.as_str()),
-        ("call-hours", "x"),
-        ("was-call-hours", ""),
-    ];
-    let test = [
-        ("token", token.as_str()),
-        ("trunk", "provider"),
-        ("app", APP),
-        ("number", "nobody"),
-    ];
-    let nowhere = [("token", token.as_str())];
-    admin.language = "zh";
-    for (said, page) in [
-        (
-            "号码有误：<span lang=\"en\">",
-            admin.get("/calls?number=x").await,
-        ),
-        (
-            "第 2 行：<span lang=\"en\">",
-            admin.post(&unwanted, &numbers).await,
-        ),
-        (
-            "填写有误：<span lang=\"en\">",
-            admin.post(&format!("/accounts/{SID}"), &limit).await,
-        ),
-        (
-            "<p class=\"problem\" role=\"alert\" lang=\"en\">",
-            admin.post("/trunks/test", &test).await,
-        ),
-        (
-            "<span lang=\"en\">there is no trunk",
-            admin.post("/trunks/nowhere/drain", &nowhere).await,
-        ),
-    ] {
-        assert!(page.body.contains(said), "{said}: {}", page.body);
-    }
-    admin.language = "en";
-    let page = admin.get("/calls?number=x").await.body;
-    assert!(page.contains("That cannot be a number") && !page.contains("<span lang"));
-}
-
-#[tokio::test]
 async fn a_trunk_is_drained_and_used_again() {
     let (stage, _telephone) = staged(Script::answer(), "").await;
     let mut admin = Visitor::signed_in(&stage.server, "admin").await;

@@ -8,6 +8,7 @@ use tokio_postgres::SimpleQueryMessage;
 
 use super::startup::LoggedIn;
 use crate::config::{PostgresAddress, SessionTarget};
+use crate::domain::wording::{Wording, wording};
 use crate::store::postgres::session::{Effect, Session, StatementError};
 
 const GREETING: &str = "SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', \
@@ -33,11 +34,11 @@ pub(super) struct Greeting {
 
 impl Greeting {
     /// In a word, for operators.
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> Wording {
         match (self.in_recovery, self.read_only) {
-            (true, _) => "a standby",
-            (false, true) => "read-only",
-            (false, false) => "can be written to",
+            (true, _) => wording!("a standby", "备库"),
+            (false, true) => wording!("read-only", "只读"),
+            (false, false) => wording!("can be written to", "可写"),
         }
     }
 

@@ -20,6 +20,7 @@ use self::greeting::Greeting;
 use self::startup::{LoggedIn, StartupError};
 use super::{Session, StatementError, TimeLimit};
 use crate::config::{HostOrder, PostgresAddress, PostgresConfig, PostgresHost, SessionTarget};
+use crate::domain::wording::Wording;
 use crate::random;
 
 /// Why there is no session: each host that was asked, and what came of it.
@@ -86,7 +87,7 @@ impl Connector {
     }
 
     /// What each of several hosts is, for whoever wants to know them all.
-    pub async fn survey(&self) -> Vec<(String, Result<String, String>)> {
+    pub async fn survey(&self) -> Vec<(String, Result<Wording, String>)> {
         let mut found = Vec::new();
         if self.address().hosts.len() > 1 {
             for (host, name) in self.address().hosts.iter().enumerate() {
@@ -96,12 +97,12 @@ impl Connector {
         found
     }
 
-    async fn ask_host(&self, host: usize) -> Result<String, String> {
+    async fn ask_host(&self, host: usize) -> Result<Wording, String> {
         let places = self.places(&self.address().hosts[host]).await?;
         let mut problem = "has no address".to_owned();
         for place in places {
             match self.log_in(host, &place, None).await {
-                Ok((_, greeting)) => return Ok(greeting.kind().to_owned()),
+                Ok((_, greeting)) => return Ok(greeting.kind()),
                 Err(HostError::Refused(text) | HostError::Unusable(text)) => problem = text,
             }
         }
