@@ -100,7 +100,7 @@ const JUMP: SignedDuration = SignedDuration::from_mins(1);
 /// So long a clock that was set is not believed where something would be lost for good: an operator who has mistyped a date has time to see it.
 const DISTRUST: Duration = Duration::from_secs(3600);
 
-/// Tells whether a clock was set lately, by another one that cannot be set.
+/// Tells whether the machine's clock was set lately, by another one that cannot be set.
 #[derive(Debug)]
 pub struct JumpWatch {
     clock: Clock,
@@ -132,7 +132,7 @@ impl JumpWatch {
 
 fn ahead(clock: &Clock) -> SignedDuration {
     let steady = SignedDuration::try_from(clock.steady()).unwrap_or(SignedDuration::MAX);
-    clock.now().duration_since(Timestamp::UNIX_EPOCH) - steady
+    clock.machine().duration_since(Timestamp::UNIX_EPOCH) - steady
 }
 
 fn add(millis: &AtomicI64, by: SignedDuration) {
@@ -201,10 +201,10 @@ mod tests {
         };
         let minute = Duration::from_secs(60);
         assert!(after(minute * 600).await, "time passes");
-        clock.shift(SignedDuration::from_secs(59));
+        clock.skew(SignedDuration::from_secs(59));
         assert!(after(minute).await, "it was set right by a little");
         for hours in [72, -72] {
-            clock.shift(SignedDuration::from_hours(hours));
+            clock.skew(SignedDuration::from_hours(hours));
             assert!(!after(Duration::ZERO).await);
             assert!(!after(minute * 59).await);
             assert!(after(minute).await, "{hours}");
