@@ -295,21 +295,23 @@ fn time_zone(config: &Config) -> Finding {
     let zone = config.time_zone();
     let name = zone.iana_name();
     if config.has_time_zone() {
-        let found = match name {
-            Some(name) => wording!("{name}", "已设为 {name}"),
-            None => wording!("as configured", "以配置为准"),
+        let found = if let Some(name) = name {
+            wording!("{name}", "已设为 {name}")
+        } else {
+            wording!("as configured", "以配置为准")
         };
         return Finding::ok(CheckSubject::TimeZone, found);
     }
-    let found = match name {
-        Some(name) => wording!(
+    let found = if let Some(name) = name {
+        wording!(
             "the system's, {name}; a bill's day follows it",
             "使用系统时区 {name}，话单日期以它为准"
-        ),
-        None => wording!(
+        )
+    } else {
+        wording!(
             "the system's, which has no name; a bill's day follows it",
             "使用系统时区（没有名称），话单日期以它为准"
-        ),
+        )
     };
     Finding::warning(
         CheckSubject::TimeZone,

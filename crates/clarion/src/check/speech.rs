@@ -101,9 +101,10 @@ fn try_voice(speaker: &Speaker, name: &Arc<str>, text: &str) -> Option<TriedVoic
     };
     (speaker.first_voice(text, &choice) == *name).then(|| TriedVoice {
         name: Arc::clone(name),
-        language: match text {
-            CHINESE => wording!("Chinese", "中文"),
-            _ => wording!("English", "英文"),
+        language: if text == CHINESE {
+            wording!("Chinese", "中文")
+        } else {
+            wording!("English", "英文")
         },
         spoken: speaker.speak(&speech, &choice),
     })

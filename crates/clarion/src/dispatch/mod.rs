@@ -197,11 +197,7 @@ impl Dispatch {
             }),
             calls: TaskTracker::new(),
             given_up: CancellationToken::new(),
-            wake_ups: WakeUps {
-                queued,
-                woken,
-                room: Arc::default(),
-            },
+            wake_ups: WakeUps::new(queued, woken),
             claimed_point: supervisor.panic_point("calls-claimed"),
         });
         let stopping = CancellationToken::new();

@@ -24,6 +24,14 @@ pub struct WakeUps {
 }
 
 impl WakeUps {
+    pub fn new(queued: Arc<Notify>, woken: Arc<Notify>) -> Self {
+        Self {
+            queued,
+            woken,
+            room: Arc::default(),
+        }
+    }
+
     /// Until it is worth while to look again, after a look that has left this much. While nothing waits for the room that a call leaves, there is no
     /// hurry: what its end has put into the queue is found a moment later, with that of others. While every trunk is full, calls that are queued
     /// cannot start before one of them has room.
@@ -59,11 +67,7 @@ mod tests {
     const PAUSE: Duration = Duration::from_secs(1);
 
     fn wake_ups() -> WakeUps {
-        WakeUps {
-            queued: Arc::default(),
-            woken: Arc::default(),
-            room: Arc::default(),
-        }
+        WakeUps::new(Arc::default(), Arc::default())
     }
 
     async fn waited(wake_ups: &WakeUps, rest: QueueRest) -> Duration {

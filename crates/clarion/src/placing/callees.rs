@@ -137,15 +137,16 @@ impl CallPlacing {
         let digits: Vec<_> = callees.iter().map(|to| to.number.digits()).collect();
         let unwanted = self.store.on_do_not_call(&account.sid, &digits).await;
         let unwanted = unwanted.map_err(|error| unavailable(&error))?;
-        let rule = match callees.len() {
-            1 => wording!(
+        let rule = if callees.len() == 1 {
+            wording!(
                 "to: this number is on the do-not-call list of the account",
                 "该号码在账户的免打扰名单中"
-            ),
-            _ => wording!(
+            )
+        } else {
+            wording!(
                 "to: this number and all of backupTo are on the do-not-call list of the account",
                 "该号码和所有备用号码都在账户的免打扰名单中"
-            ),
+            )
         };
         callees.retain(|to| !unwanted.contains(to.number.digits()));
         if callees.is_empty() {

@@ -468,12 +468,13 @@ fn judge(claim: &Claim, look: &Look<'_>, seen: Seen, room: &mut ClaimRoom) -> Ve
         let account = claim.shares[call.lane].account.to_string();
         let called = (account, call.callee);
         if call.is_over {
-            count.set_aside += 1;
+            count.gave_way += 1;
             verdicts.set_aside.push(call.sid);
             verdicts.free.extend((!*is_busy).then_some(called.1));
         } else if *is_busy {
             verdicts.parked.push(call.sid);
         } else if let Some(until) = seen.capped.get(&called) {
+            count.gave_way += 1;
             verdicts.deferred.push(call.sid);
             verdicts.due_again.push(*until);
             verdicts.capped.push(called.0);
@@ -489,7 +490,7 @@ fn judge(claim: &Claim, look: &Look<'_>, seen: Seen, room: &mut ClaimRoom) -> Ve
     }
     verdicts.more_may_start = (0..counts.len()).any(|place| {
         let is_cut = counts[place].seen == look.rooms[place];
-        room.left(claim, place) > 0 && (is_cut || counts[place].set_aside > 0)
+        room.left(claim, place) > 0 && (is_cut || counts[place].gave_way > 0)
     });
     verdicts.held_back = counts
         .iter()
@@ -503,8 +504,8 @@ fn judge(claim: &Claim, look: &Look<'_>, seen: Seen, room: &mut ClaimRoom) -> Ve
 struct LaneCount {
     seen: i64,
     taken: i64,
-    /// The next call to the callee of such a one takes its place in its lane.
-    set_aside: i64,
+    /// Set aside, or deferred: the next call to the callee of such a one may take its place in its lane.
+    gave_way: i64,
 }
 
 impl Verdicts {

@@ -267,7 +267,10 @@ fn take(
     now: i64,
 ) -> Result<Option<ClaimedCall>, StoreError> {
     db.run(TAKE, params![node.as_str(), waiting as i16, sid])?;
-    db.row(TAKEN, [sid], |row| queue::claimed_at(row, node, now))
+    db.row(TAKEN, [sid], |row| match waiting {
+        Waiting::InLane => queue::claimed_at(row, node, now),
+        _ => queue::claimed(row, node),
+    })
 }
 
 pub(super) fn claim_overdue(
