@@ -98,16 +98,12 @@ async fn health_and_settings_are_in_chinese() {
     }
 }
 
-#[tokio::test]
-async fn a_form_is_refused_in_chinese() {
-    let (stage, _telephone) = staged("").await;
-    let mut admin = Visitor::signed_in(&stage.server, "admin").await;
-    let token = admin.token().await;
-    admin.language = "zh";
+/// Where a form goes, what is wrong in it, and what is said about that.
+type RefusedForm = (String, Vec<(&'static str, &'static str)>, &'static str);
+
+fn forms_of_an_account() -> Vec<RefusedForm> {
     let account = format!("/accounts/{SID}");
-    let numbers = "13800000001\nnobody";
-    let trunk = ("trunk", "provider");
-    for (path, fields, said) in [
+    vec![
         (
             account.clone(),
             vec![("call-hours", "x"), ("was-call-hours", "")],
@@ -173,6 +169,14 @@ async fn a_form_is_refused_in_chinese() {
             vec![("name", "day"), ("numbers", "")],
             "列表应有 1 到 20 个号码，现有 0 个",
         ),
+    ]
+}
+
+fn other_forms() -> Vec<RefusedForm> {
+    let account = format!("/accounts/{SID}");
+    let numbers = "13800000001\nnobody";
+    let trunk = ("trunk", "provider");
+    vec![
         (
             format!("{account}/do-not-call"),
             vec![("number", "138")],
@@ -223,7 +227,17 @@ async fn a_form_is_refused_in_chinese() {
             vec![("app", APP), ("name", "n"), ("format", "x")],
             "“格式”填写有误：应为以下之一：alertmanager",
         ),
-    ] {
+    ]
+}
+
+#[tokio::test]
+async fn a_form_is_refused_in_chinese() {
+    let (stage, _telephone) = staged("").await;
+    let mut admin = Visitor::signed_in(&stage.server, "admin").await;
+    let token = admin.token().await;
+    admin.language = "zh";
+    let forms = [forms_of_an_account(), other_forms()].concat();
+    for (path, fields, said) in forms {
         let mut all = vec![("token", token.as_str())];
         all.extend(fields);
         let answer = admin.post(&path, &all).await;
