@@ -1,7 +1,5 @@
 //! The settings as the server has read them, for people: each with its value, what it means, and whether it differs from the default. Secrets are hidden.
 
-use std::collections::BTreeMap;
-
 use toml::{Table, Value};
 
 use super::{DEFAULTS, TRUNK_DEFAULTS, VOICE_DEFAULTS};
@@ -25,6 +23,19 @@ pub struct ShownSetting {
     pub meaning: String,
 }
 
+impl ShownSetting {
+    /// With its table, as documents name it.
+    pub fn path(&self) -> String {
+        match self.table.as_str() {
+            "" => self.key.clone(),
+            table => format!("{table}.{}", self.key),
+        }
+    }
+}
+
+/// The comments of a text by table and key, in the order of the text.
+type Meanings = Vec<(String, String)>;
+
 /// Every setting, in the order of the defaults.
 pub(super) fn shown(settings: &Table, defaults: &Table) -> Vec<ShownSetting> {
     let meanings = meanings(DEFAULTS);
@@ -36,13 +47,18 @@ pub(super) fn shown(settings: &Table, defaults: &Table) -> Vec<ShownSetting> {
                 all.extend(of_table(key, key, inner, known, &meanings));
             }
             value if !LISTS.iter().any(|(list, _)| key == list) => {
-                all.push(one("", key, value, defaults.get(key), meanings.get(key)));
+                all.push(one(
+                    "",
+                    key,
+                    value,
+                    defaults.get(key),
+                    meaning(&meanings, key),
+                ));
             }
             _ => {}
         }
     }
-    // What stands before all tables comes first.
-    all.sort_by_key(|setting| !setting.table.is_empty());
+    all.sort_by_key(|setting| place(&meanings, &setting.path()));
     for (list, defaults) in LISTS {
         let elements = settings.get(list).and_then(Value::as_array);
         let elements = elements.into_iter().flatten().filter_map(Value::as_table);
@@ -53,7 +69,10 @@ pub(super) fn shown(settings: &Table, defaults: &Table) -> Vec<ShownSetting> {
             let title = format!("{list} \"{}\"", name.unwrap_or_default());
             let mut whole = defaults.clone();
             whole.extend(element.clone());
-            all.extend(of_table(&title, "", &whole, Some(&defaults), &meanings));
+            let of_table = of_table(&title, "", &whole, Some(&defaults), &meanings);
+            let mut of_table: Vec<_> = of_table.collect();
+            of_table.sort_by_key(|setting| place(&meanings, &setting.key));
+            all.extend(of_table);
         }
     }
     all
@@ -64,7 +83,7 @@ fn of_table<'a>(
     path: &'a str,
     table: &'a Table,
     defaults: Option<&'a Table>,
-    meanings: &'a BTreeMap<String, String>,
+    meanings: &'a Meanings,
 ) -> impl Iterator<Item = ShownSetting> + 'a {
     table.iter().map(move |(key, value)| {
         let full = match path {
@@ -72,7 +91,7 @@ fn of_table<'a>(
             path => format!("{path}.{key}"),
         };
         let default = defaults.and_then(|defaults| defaults.get(key));
-        one(title, key, value, default, meanings.get(&full))
+        one(title, key, value, default, meaning(meanings, &full))
     })
 }
 
@@ -81,7 +100,7 @@ fn one(
     key: &str,
     value: &Value,
     default: Option<&Value>,
-    meaning: Option<&String>,
+    meaning: Option<&str>,
 ) -> ShownSetting {
     let differs = default.filter(|default| *default != value);
     ShownSetting {
@@ -89,7 +108,7 @@ fn one(
         key: key.to_owned(),
         value: masked(key, value),
         default: differs.map(ToString::to_string),
-        meaning: meaning.cloned().unwrap_or_default(),
+        meaning: meaning.unwrap_or_default().to_owned(),
     }
 }
 
@@ -137,9 +156,17 @@ fn without_secrets(text: &str) -> String {
     format!("{scheme}://{rest}")
 }
 
-/// The comment above each setting of a text, by its table and key. Settings that follow each other may share one.
-fn meanings(text: &str) -> BTreeMap<String, String> {
-    let (mut found, mut table, mut said) = (BTreeMap::new(), String::new(), Vec::new());
+fn place(meanings: &Meanings, path: &str) -> Option<usize> {
+    meanings.iter().position(|(known, _)| known == path)
+}
+
+fn meaning<'a>(meanings: &'a Meanings, path: &str) -> Option<&'a str> {
+    Some(&meanings[place(meanings, path)?].1)
+}
+
+/// The comment above each setting of a text. Settings that follow each other may share one.
+fn meanings(text: &str) -> Meanings {
+    let (mut found, mut table, mut said) = (Meanings::new(), String::new(), Vec::new());
     let mut is_told = false;
     for line in text.lines().map(str::trim) {
         if let Some(comment) = line.strip_prefix('#') {
@@ -151,7 +178,7 @@ fn meanings(text: &str) -> BTreeMap<String, String> {
             table = format!("{}.", name.trim_matches(['[', ']']));
             said.clear();
         } else if let Some((key, _)) = line.split_once('=') {
-            found.insert(format!("{table}{}", key.trim()), said.join(" "));
+            found.push((format!("{table}{}", key.trim()), said.join(" ")));
             is_told = true;
         } else {
             said.clear();
@@ -191,6 +218,12 @@ mod tests {
         ] {
             assert_eq!(without_secrets(written), shown);
         }
+        let place = |path: &str| all.iter().position(|setting| setting.path() == path);
+        assert_eq!(place("data_dir"), Some(0), "as the defaults have them");
+        assert!(
+            place("http.listen") < place("http.plain")
+                && place("http.plain") < place("bills.folder")
+        );
         let listen = of("http", "listen");
         assert_eq!(listen.value, "[\"127.0.0.1:1\"]");
         assert_eq!(listen.default.as_deref(), Some("[\"0.0.0.0:8883\"]"));

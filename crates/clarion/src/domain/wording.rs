@@ -7,10 +7,10 @@ use std::fmt;
 /// Says something in both languages: `wording!("port {port} is taken", "端口 {port} 已被占用")`. The names after a semicolon are wordings themselves, and are put in
 /// in the language of the text.
 macro_rules! wording {
-    ($english:literal, $chinese:literal $(; $($part:ident),+)? $(,)?) => {{
-        const { $crate::domain::wording::must_match($english, $chinese) };
+    ($english:literal, $chinese:literal $(; $($part:ident),+)? $(,)?) => {
         $crate::domain::wording::Wording::new(
             {
+                const { $crate::domain::wording::must_match($english, $chinese) };
                 $($(let $part = $part.english();)+)?
                 ::std::fmt::format(::std::format_args!($english))
             },
@@ -19,7 +19,7 @@ macro_rules! wording {
                 ::std::fmt::format(::std::format_args!($chinese))
             },
         )
-    }};
+    };
 }
 pub(crate) use wording;
 

@@ -98,12 +98,32 @@ async fn health_and_settings_are_in_chinese() {
     }
 }
 
-/// Where a form goes, what is wrong in it, and what is said about that.
-type RefusedForm = (String, Vec<(&'static str, &'static str)>, &'static str);
+/// A form: its path, its fields, and a part of what is said of it.
+type RefusedForm<'a> = (String, Vec<(&'a str, &'a str)>, &'a str);
 
-fn forms_of_an_account() -> Vec<RefusedForm> {
+async fn are_refused(forms: Vec<RefusedForm<'_>>) {
+    let (stage, _telephone) = staged("").await;
+    let mut admin = Visitor::signed_in(&stage.server, "admin").await;
+    let token = admin.token().await;
+    admin.language = "zh";
+    for (path, fields, said) in forms {
+        let mut all = vec![("token", token.as_str())];
+        all.extend(fields);
+        let answer = admin.post(&path, &all).await;
+        let problem = answer.body.split("class=\"problem\"").nth(1);
+        let problem = problem.unwrap_or_else(|| panic!("{path}: {}", answer.body));
+        let problem = problem.split("</p>").take(2).collect::<String>();
+        assert!(problem.contains(said), "{said}: {problem}");
+        assert!(!problem.contains("lang=\"en\""), "{path}: {problem}");
+    }
+    let page = admin.get("/calls?number=x").await.body;
+    assert!(page.contains("号码有误：应为一个电话号码："), "{page}");
+}
+
+#[tokio::test]
+async fn forms_of_accounts_and_rates_are_refused_in_chinese() {
     let account = format!("/accounts/{SID}");
-    vec![
+    are_refused(vec![
         (
             account.clone(),
             vec![("call-hours", "x"), ("was-call-hours", "")],
@@ -154,6 +174,15 @@ fn forms_of_an_account() -> Vec<RefusedForm> {
             ],
             "无法完成：计费单元为 1 到 86400 秒。",
         ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn forms_with_numbers_are_refused_in_chinese() {
+    let account = format!("/accounts/{SID}");
+    let numbers = "13800000001\nnobody";
+    are_refused(vec![
         (
             format!("{account}/lists"),
             vec![("name", "a b")],
@@ -169,14 +198,6 @@ fn forms_of_an_account() -> Vec<RefusedForm> {
             vec![("name", "day"), ("numbers", "")],
             "列表应有 1 到 20 个号码，现有 0 个",
         ),
-    ]
-}
-
-fn other_forms() -> Vec<RefusedForm> {
-    let account = format!("/accounts/{SID}");
-    let numbers = "13800000001\nnobody";
-    let trunk = ("trunk", "provider");
-    vec![
         (
             format!("{account}/do-not-call"),
             vec![("number", "138")],
@@ -187,6 +208,14 @@ fn other_forms() -> Vec<RefusedForm> {
             vec![("numbers", numbers)],
             "第 2 行：应为一个电话号码：",
         ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn forms_of_applications_trunks_and_intakes_are_refused_in_chinese() {
+    let trunk = ("trunk", "provider");
+    are_refused(vec![
         (
             format!("/apps/{APP}"),
             vec![("voice", "a b"), ("was-voice", "")],
@@ -227,28 +256,8 @@ fn other_forms() -> Vec<RefusedForm> {
             vec![("app", APP), ("name", "n"), ("format", "x")],
             "“格式”填写有误：应为以下之一：alertmanager",
         ),
-    ]
-}
-
-#[tokio::test]
-async fn a_form_is_refused_in_chinese() {
-    let (stage, _telephone) = staged("").await;
-    let mut admin = Visitor::signed_in(&stage.server, "admin").await;
-    let token = admin.token().await;
-    admin.language = "zh";
-    let forms = [forms_of_an_account(), other_forms()].concat();
-    for (path, fields, said) in forms {
-        let mut all = vec![("token", token.as_str())];
-        all.extend(fields);
-        let answer = admin.post(&path, &all).await;
-        let problem = answer.body.split("class=\"problem\"").nth(1);
-        let problem = problem.unwrap_or_else(|| panic!("{path}: {}", answer.body));
-        let problem = problem.split("</p>").take(2).collect::<String>();
-        assert!(problem.contains(said), "{said}: {problem}");
-        assert!(!problem.contains("lang=\"en\""), "{path}: {problem}");
-    }
-    let page = admin.get("/calls?number=x").await.body;
-    assert!(page.contains("号码有误：应为一个电话号码："), "{page}");
+    ])
+    .await;
 }
 
 #[tokio::test]
