@@ -4,6 +4,7 @@
 mod answers;
 mod changes;
 mod giving_up;
+mod hold;
 mod passwords;
 mod play;
 mod refusals;
@@ -15,7 +16,7 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::lab::{Folder, PATIENCE, eventually};
-pub use play::{Play, described_at};
+pub use play::{Play, Sipp, described_at, description};
 
 /// A port that is free for UDP and TCP. SIPp wants to be told one; these lie where neither the system nor our own media choose theirs.
 pub fn free_address() -> SocketAddr {
