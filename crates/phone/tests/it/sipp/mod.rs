@@ -5,6 +5,7 @@ mod answers;
 mod changes;
 mod giving_up;
 mod hold;
+mod keys;
 mod passwords;
 mod play;
 mod refusals;
