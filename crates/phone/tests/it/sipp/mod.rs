@@ -3,6 +3,7 @@
 
 mod answers;
 mod changes;
+mod far_end;
 mod giving_up;
 mod hold;
 mod keys;
