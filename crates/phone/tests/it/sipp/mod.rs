@@ -4,11 +4,13 @@
 mod answers;
 mod changes;
 mod far_end;
+mod form;
 mod giving_up;
 mod hold;
 mod keys;
 mod passwords;
 mod play;
+mod questions;
 mod refusals;
 pub mod registrations;
 mod relay;
