@@ -70,6 +70,7 @@ async fn sipp_sees_callers_and_numbers_as_its_trunk_wants_them() {
             "From: <sip:\\+864001234567@customer.example>;tag=",
             "To: <sip:\\+8613800138000@customer.example>",
             "Contact: <sip:customer@127.0.0.1:",
+            "a=rtcp-mux",
         ],
         &[
             "P-Asserted-Identity",
@@ -102,12 +103,13 @@ async fn sipp_sees_callers_and_numbers_as_its_trunk_wants_them() {
             "X-Customer: 42; a=b",
             "Contact: <sip:line-7@127.0.0.1:",
         ],
-        &[],
+        &["a=rtcp-mux"],
     );
-    let with_headers = SipTrunkConfig {
+    let mut with_headers = SipTrunkConfig {
         headers: vec![("X-Customer".to_owned(), "42; a=b".to_owned())],
         ..config(everything)
     };
+    with_headers.media.rtcp_mux = false;
     is_seen(with_headers, numbers, told).await;
     let telephone = Identity {
         asserted: true,

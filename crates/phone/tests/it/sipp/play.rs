@@ -45,7 +45,7 @@ const FRAGMENTS: [(&str, &str); 9] = [
         "acknowledged",
         r#"<recv request="ACK">
     <action>
-      <ereg regexp="1 ACK" search_in="hdr" header="CSeq:" check_it="true" assign_to="ack"/>
+      <ereg regexp="{number} ACK" search_in="hdr" header="CSeq:" check_it="true" assign_to="ack"/>
       <ereg regexp="tag=sipp" search_in="hdr" header="To:" check_it="true" assign_to="tag"/>
     </action>
   </recv>"#,
@@ -76,6 +76,9 @@ const FRAGMENTS: [(&str, &str); 9] = [
         "Content-Type: application/sdp\nContent-Length: [len]\n\nv=0\no=- 1 1 IN IP4 127.0.0.1\ns=-\nc=IN IP4 127.0.0.1\nt=0 0\nm=audio {rtp} RTP/AVP 8 101\na=rtpmap:101 telephone-event/8000",
     ),
 ];
+
+/// For `{ringing}`, where a scenario may ring before it refuses.
+pub const RINGING: &str = "  <send>\n<![CDATA[\nSIP/2.0 180 Ringing\n{opening}\nContact: <sip:sipp@{contact}>\n{empty}\n]]>\n</send>\n";
 
 /// A SIPp that plays one scenario; it dies with this.
 pub struct Sipp {
@@ -151,6 +154,8 @@ impl<'a> Play<'a> {
             ("linger", "0".to_owned()),
             ("rtp", free_address().port().to_string()),
             ("ringing", String::new()),
+            // Of our INVITE, where it is the first of its endpoint.
+            ("number", "1".to_owned()),
         ];
         let fragments = FRAGMENTS.map(|(name, text)| (name, text.to_owned()));
         // Keys hold fragments and fragments hold keys.

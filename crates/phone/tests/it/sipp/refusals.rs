@@ -1,9 +1,14 @@
 //! Calls that SIPp does not answer.
 
-use phone::ending::Cause;
+use std::time::Duration;
+
+use phone::ending::{Cause, Side};
+use phone::media::stream::PlaybackItem;
+use phone::trunk::SipTrunkConfig;
 
 use super::Play;
-use crate::lab::{call, call_request, caller, trunk_to};
+use super::play::RINGING;
+use crate::lab::{call, call_request, caller, sound, trunk, trunk_to};
 
 /// Code, reason phrase, Q.850 cause, and what that means to whoever waits for the call.
 const REFUSALS: &[(u16, &str, Option<u8>, Cause)] = &[
@@ -81,5 +86,38 @@ async fn every_refusal_has_its_cause() {
             checks.spawn(check(*code, phrase, *q850, *cause));
         }
         checks.join_all().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_host_of_a_trunk_gets_what_the_first_cannot_carry_and_nothing_that_has_rung() {
+    for (rings, codes) in [(false, &[503, 200][..]), (true, &[503])] {
+        let first = Play::new("refuse")
+            .key("code", 503)
+            .key("phrase", "Service Unavailable")
+            .key("header", "Retry-After: 10")
+            .key("ringing", if rings { RINGING } else { "" })
+            .start()
+            .await;
+        let second = Play::new("hang_up").key("number", 2).start().await;
+        let trunk = trunk(SipTrunkConfig {
+            more_hosts: vec![second.address.into()],
+            ..SipTrunkConfig::new("test", first.address.into())
+        })
+        .await;
+        let request = call_request(vec![PlaybackItem::Sound(sound(500))]);
+        let story = call(&caller(), &trunk, request).await;
+        let legs = story.legs.iter().map(|leg| leg.code.unwrap());
+        assert_eq!(legs.collect::<Vec<_>>(), codes);
+        first.end_satisfied().await;
+        if rings {
+            let failure = story.failure();
+            assert!(failure.rang && !failure.may_fail_over(), "{failure:?}");
+            assert_eq!(failure.retry_after, Some(Duration::from_secs(10)));
+            assert_eq!(second.ladder(), [""; 0], "nobody calls it");
+        } else {
+            assert_eq!(story.talked().1, Side::Them);
+            second.end_satisfied().await;
+        }
     }
 }
