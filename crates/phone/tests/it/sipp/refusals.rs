@@ -121,3 +121,22 @@ async fn the_next_host_of_a_trunk_gets_what_the_first_cannot_carry_and_nothing_t
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_408_without_a_word_before_it_is_no_silence() {
+    let sipp = Play::new("asks_to_wait")
+        .key("code", 408)
+        .key("phrase", "Request Timeout")
+        .key("retry", 3)
+        .start()
+        .await;
+    let trunk = trunk_to(sipp.address).await;
+    let story = call(&caller(), &trunk, call_request(vec![])).await;
+    assert_eq!(story.legs[0].code, Some(408));
+    let failure = story.failure();
+    assert_eq!((failure.cause, failure.rang), (Cause::NoAnswer, false));
+    let said = (408, "Request Timeout".to_owned());
+    assert_eq!(failure.response, Some(said));
+    assert_eq!(failure.retry_after, Some(Duration::from_secs(3)));
+    sipp.end_satisfied().await;
+}
