@@ -40,10 +40,12 @@ const FRAGMENTS: [(&str, &str); 9] = [
     </action>
   </recv>"#,
     ),
-    // The ACK of our first answer.
+    // The ACK of the final response. On a busy machine the INVITE may be repeated before it: SIPp itself does not know it any more once it has sent
+    // two responses.
     (
         "acknowledged",
-        r#"<recv request="ACK">
+        r#"<recv request="INVITE" optional="true"/>
+  <recv request="ACK">
     <action>
       <ereg regexp="{number} ACK" search_in="hdr" header="CSeq:" check_it="true" assign_to="ack"/>
       <ereg regexp="tag=sipp" search_in="hdr" header="To:" check_it="true" assign_to="tag"/>
