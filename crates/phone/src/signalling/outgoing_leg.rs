@@ -48,9 +48,11 @@ impl Progress {
         matches!(self, Progress::Ringing(_))
     }
 
-    /// The library makes this response itself when nothing came back.
+    /// The library makes this response itself when nothing came back. Whoever sends one adds a tag (RFC 3261 section 8.2.6.2).
     fn is_made_up(&self, response: &Response) -> bool {
-        response.status_code.code() == 408 && matches!(self, Progress::Silence)
+        response.status_code.code() == 408
+            && matches!(self, Progress::Silence)
+            && peer_tag(response).is_none()
     }
 
     fn failure(&self, cause: Cause) -> Failure {

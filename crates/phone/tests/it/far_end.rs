@@ -114,7 +114,7 @@ async fn leap() {
 }
 
 /// Longer than any of these calls lasts.
-fn long_message() -> CallRequest {
+pub fn long_message() -> CallRequest {
     CallRequest {
         talk_time: Duration::from_secs(3600),
         ..call_request(vec![PlaybackItem::Silence { frames: 3000 }])
@@ -128,10 +128,10 @@ fn short_message() -> CallRequest {
     }
 }
 
-const QUIET: Duration = Duration::from_millis(300);
+pub const QUIET: Duration = Duration::from_millis(300);
 
 /// It was there until this long before that moment, at most.
-fn is_billed_to_its_last_sign(story: Story, before: Duration, moment: Instant) {
+pub fn is_billed_to_its_last_sign(story: Story, before: Duration, moment: Instant) {
     assert_eq!(story.why_hung_up(), Some(WhyHungUp::Vanished), "{story:?}");
     let leg = story.legs.last().unwrap().clone();
     assert!(leg.ended_at + before <= moment, "{story:?}");
@@ -263,7 +263,7 @@ async fn of_a_far_end_that_never_speaks_and_never_answers_nobody_knows() {
 }
 
 /// So that only the closed port makes anybody ask.
-const LONG_QUIET: Duration = Duration::from_secs(60);
+pub const LONG_QUIET: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn a_far_end_that_never_spoke_and_has_closed_its_port_is_gone() {

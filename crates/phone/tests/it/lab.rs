@@ -247,18 +247,29 @@ pub async fn call_within(
     trunk: &Trunk,
     request: CallRequest,
 ) -> Story {
+    let never = CancellationToken::new();
+    let call = call_telling(phone, trunk, request, &never, |_| ());
+    let ended = tokio::time::timeout(time, call).await;
+    ended.expect("the call ends in time")
+}
+
+/// Makes the call, and tells of each event in the moment in which it happens. `hang_up` ends it.
+pub async fn call_telling(
+    phone: &Phone,
+    trunk: &Trunk,
+    request: CallRequest,
+    hang_up: &CancellationToken,
+    mut tell: impl FnMut(&str),
+) -> Story {
     let (events, mut happened) = unbounded_channel();
-    let calling = async move {
-        let never = CancellationToken::new();
-        let call = phone.call(trunk, &request, &events, &never);
-        let ended = tokio::time::timeout(time, call).await;
-        ended.expect("the call ends in time")
-    };
+    let calling = async move { phone.call(trunk, &request, &events, hang_up).await };
     // Each is written down as soon as it is told: an answer is not acknowledged before.
     let listening = async {
         let mut events = Vec::new();
         while let Some(event) = happened.recv().await {
-            events.push(word(event));
+            let event = word(event);
+            tell(&event);
+            events.push(event);
         }
         events
     };

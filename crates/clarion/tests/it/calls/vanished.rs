@@ -13,7 +13,7 @@ use super::stage::{Stage, field};
 use crate::support::sip_peer::SipPeer;
 
 /// Longer than any of these calls lasts.
-const LONG: &str = "\"mediaName\":\"ccp_marketingcall.wav\",\"playTimes\":\"3\"";
+pub const LONG: &str = "\"mediaName\":\"ccp_marketingcall.wav\",\"playTimes\":\"3\"";
 
 /// A telephone that answers, and its port for sound.
 struct Callee {
@@ -77,7 +77,7 @@ fn description(port: u16, attribute: &str) -> String {
 }
 
 /// The seconds that the call is billed with, which are those that are reported.
-async fn billed(stage: &Stage, sid: &CallSid, why: HangUpReason) -> Duration {
+pub async fn billed(stage: &Stage, sid: &CallSid, why: HangUpReason) -> Duration {
     let report = stage.report_of(sid).await;
     assert_eq!(field(&report, "state"), "0");
     assert_eq!(stage.outcome(sid).await, Some(Outcome::Talked));

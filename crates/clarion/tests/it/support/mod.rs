@@ -14,6 +14,7 @@ pub mod proxy;
 pub mod raw;
 pub mod receiver;
 pub mod sip_peer;
+pub mod sipp;
 pub mod telephone;
 pub mod tone;
 

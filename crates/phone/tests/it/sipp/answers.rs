@@ -39,17 +39,30 @@ async fn a_call_with_early_media_is_answered_and_hung_up_by_us() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_is_hung_up_by_them() {
-    let sipp = Play::new("hang_up").start().await;
-    let trunk = trunk_to(sipp.address).await;
-    let story = call(
-        &caller(),
-        &trunk,
-        call_request(vec![PlaybackItem::Sound(sound(500))]),
-    )
-    .await;
-    assert!(story.stats.packets_sent < 500, "{story:?}");
-    assert_eq!(story.talked().1, Side::Them);
-    sipp.end_satisfied().await;
+    // Over TCP it comes back on the connection that we have opened, between pings of ours.
+    for transport in [Transport::Udp, Transport::Tcp] {
+        let sipp = Play::new("hang_up").over(transport).start().await;
+        let config = SipTrunkConfig {
+            keep_alive: Some(Duration::from_millis(20)),
+            ..SipTrunkConfig::new("test", sipp.address.into())
+        };
+        let trunk = Trunk::start(
+            &Supervisor::new(),
+            config,
+            signalling(transport).await,
+            Resolver::default(),
+        );
+        let story = call(
+            &caller(),
+            &trunk,
+            call_request(vec![PlaybackItem::Sound(sound(500))]),
+        )
+        .await;
+        assert!(story.stats.packets_sent < 500, "{story:?}");
+        assert_eq!(story.talked().1, Side::Them);
+        trunk.stop();
+        sipp.end_satisfied().await;
+    }
 }
 
 async fn through(weather: Weather) -> Relay {

@@ -1,9 +1,14 @@
 //! Calls that SIPp does not answer.
 
-use phone::ending::Cause;
+use std::time::Duration;
+
+use phone::ending::{Cause, Side};
+use phone::media::stream::PlaybackItem;
+use phone::trunk::SipTrunkConfig;
 
 use super::Play;
-use crate::lab::{call, call_request, caller, trunk_to};
+use super::play::RINGING;
+use crate::lab::{call, call_request, caller, sound, trunk, trunk_to};
 
 /// Code, reason phrase, Q.850 cause, and what that means to whoever waits for the call.
 const REFUSALS: &[(u16, &str, Option<u8>, Cause)] = &[
@@ -82,4 +87,56 @@ async fn every_refusal_has_its_cause() {
         }
         checks.join_all().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_host_of_a_trunk_gets_what_the_first_cannot_carry_and_nothing_that_has_rung() {
+    for (rings, codes) in [(false, &[503, 200][..]), (true, &[503])] {
+        let first = Play::new("refuse")
+            .key("code", 503)
+            .key("phrase", "Service Unavailable")
+            .key("header", "Retry-After: 10")
+            .key("ringing", if rings { RINGING } else { "" })
+            .start()
+            .await;
+        let second = Play::new("hang_up").key("number", 2).start().await;
+        let trunk = trunk(SipTrunkConfig {
+            more_hosts: vec![second.address.into()],
+            ..SipTrunkConfig::new("test", first.address.into())
+        })
+        .await;
+        let request = call_request(vec![PlaybackItem::Sound(sound(500))]);
+        let story = call(&caller(), &trunk, request).await;
+        let legs = story.legs.iter().map(|leg| leg.code.unwrap());
+        assert_eq!(legs.collect::<Vec<_>>(), codes);
+        first.end_satisfied().await;
+        if rings {
+            let failure = story.failure();
+            assert!(failure.rang && !failure.may_fail_over(), "{failure:?}");
+            assert_eq!(failure.retry_after, Some(Duration::from_secs(10)));
+            assert_eq!(second.ladder(), [""; 0], "nobody calls it");
+        } else {
+            assert_eq!(story.talked().1, Side::Them);
+            second.end_satisfied().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_408_without_a_word_before_it_is_no_silence() {
+    let sipp = Play::new("asks_to_wait")
+        .key("code", 408)
+        .key("phrase", "Request Timeout")
+        .key("retry", 3)
+        .start()
+        .await;
+    let trunk = trunk_to(sipp.address).await;
+    let story = call(&caller(), &trunk, call_request(vec![])).await;
+    assert_eq!(story.legs[0].code, Some(408));
+    let failure = story.failure();
+    assert_eq!((failure.cause, failure.rang), (Cause::NoAnswer, false));
+    let said = (408, "Request Timeout".to_owned());
+    assert_eq!(failure.response, Some(said));
+    assert_eq!(failure.retry_after, Some(Duration::from_secs(3)));
+    sipp.end_satisfied().await;
 }

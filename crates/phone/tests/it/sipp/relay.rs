@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
+use super::play::name;
 use crate::lab::loopback;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl Relay {
             let mut buffer = vec![0; 65_536];
             while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
                 let message = &buffer[..length];
-                let name = name(message);
+                let name = name(&String::from_utf8_lossy(message));
                 seen.lock().unwrap().push(name.clone());
                 if from != peer {
                     caller = Some(from);
@@ -72,18 +73,4 @@ impl Drop for Relay {
             carrying.abort();
         }
     }
-}
-
-/// The method or the code, and the CSeq.
-fn name(message: &[u8]) -> String {
-    let text = String::from_utf8_lossy(message);
-    let mut words = text.split_whitespace();
-    let first = words.next().unwrap_or_default();
-    let what = if first == "SIP/2.0" {
-        words.next().unwrap_or_default()
-    } else {
-        first
-    };
-    let cseq = text.lines().find_map(|line| line.strip_prefix("CSeq:"));
-    format!("{what} {}", cseq.unwrap_or_default().trim())
 }

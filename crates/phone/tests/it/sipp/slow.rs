@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use phone::ending::{Cause, Side};
 use phone::media::stream::PlaybackItem;
 use phone::test_phone::{Script, TestPhone};
-use phone::trunk::Health;
+use phone::trunk::{Health, SipTrunkConfig};
 use supervisor::Supervisor;
 
 use super::Play;
@@ -24,6 +24,7 @@ async fn peers_that_let_us_wait_are_dealt_with() {
         a_hang_up_that_nobody_confirms_ends_the_call_all_the_same(),
         a_caller_that_never_confirms_our_answer_is_hung_up_on(),
         a_trunk_whose_registrar_refuses_is_down_until_it_does_not(),
+        a_trunk_that_answers_503_to_our_questions_is_down_until_it_does_not(),
     );
 }
 
@@ -87,5 +88,24 @@ async fn a_trunk_whose_registrar_refuses_is_down_until_it_does_not() {
     };
     assert!(why.contains("403"), "{why}");
     becomes(&mut health, |health| *health == Health::Up).await;
+    sipp.end_satisfied().await;
+}
+
+async fn a_trunk_that_answers_503_to_our_questions_is_down_until_it_does_not() {
+    let sipp = Play::new("options").calls(4).start().await;
+    let trunk = trunk(SipTrunkConfig {
+        ask_every: Some(Duration::from_millis(100)),
+        ..SipTrunkConfig::new("test", sipp.address.into())
+    })
+    .await;
+    let mut health = trunk.health();
+    becomes(&mut health, |health| *health == Health::Up).await;
+    becomes(&mut health, |health| !health.usable()).await;
+    let Health::Down { why } = health.borrow().clone() else {
+        panic!("it is up again")
+    };
+    assert!(why.contains("503"), "{why}");
+    becomes(&mut health, |health| *health == Health::Up).await;
+    trunk.stop();
     sipp.end_satisfied().await;
 }
