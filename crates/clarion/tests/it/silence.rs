@@ -209,9 +209,8 @@ async fn whoever_is_not_told_may_ask_another_node_for_the_same() {
     }
 }
 
-#[tokio::test]
-async fn a_call_that_costs_money_is_reserved_once_though_its_commit_is_not_answered() {
-    let behind = Behind::start("").await;
+/// The calls of the account cost money, and it has some.
+async fn has_money(server: &TestServer) {
     let rate = Rate {
         prefix: "".parse().unwrap(),
         unit_seconds: 60,
@@ -219,12 +218,19 @@ async fn a_call_that_costs_money_is_reserved_once_though_its_commit_is_not_answe
         unanswered: Money::ZERO,
     };
     let account = SID.parse().unwrap();
-    behind.server.store.set_rate(&account, rate).await.unwrap();
+    server.store.set_rate(&account, rate).await.unwrap();
     let change = AccountChange {
         balance: Some(Some("1000".parse().unwrap())),
         ..AccountChange::default()
     };
-    behind.server.change_account(change).await;
+    server.change_account(change).await;
+}
+
+#[tokio::test]
+async fn a_call_that_costs_money_is_reserved_once_though_its_commit_is_not_answered() {
+    let behind = Behind::start("").await;
+    has_money(&behind.server).await;
+    let account = SID.parse().unwrap();
     let reserved = async || {
         let funds = behind.server.store.funds(&account).await.unwrap().unwrap();
         funds.reserved
@@ -281,6 +287,42 @@ async fn what_a_silent_connection_has_locked_is_free_again() {
     .await;
     let found = other.account(&account).await.unwrap().unwrap();
     assert_eq!(found.name, "free");
+}
+
+/// One transaction after the other has the account's row while it looks at the money: the others wait for their turn without a connection.
+#[tokio::test]
+async fn calls_that_wait_for_the_money_of_their_account_leave_others_their_connections() {
+    let database = postgres::empty_database().await;
+    let settings = format!("database = {database:?}\n[store]\nstatement_seconds = 60\n");
+    let server = TestServer::start_with(&settings).await;
+    has_money(&server).await;
+    let mut other = postgres::connect(&database).await;
+    let held = other.transaction().await.unwrap();
+    let hold = "SELECT 1 FROM accounts WHERE sid = $1 FOR UPDATE";
+    held.query(hold, &[&SID]).await.unwrap();
+    let placing = async |number: u32| {
+        let fields = format!("<to>1380000{number:04}</to><mediaTxt>x</mediaTxt>");
+        server.call_xml(&fields).await
+    };
+    let calls = futures_util::future::join_all((0..20).map(placing));
+    let look = async {
+        let watcher = postgres::connect(&database).await;
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+        let waiting = async || {
+            let row = watcher.query_one(waiting, &[]).await.unwrap();
+            row.get::<_, i64>(0)
+        };
+        eventually("one waits", async || waiting().await > 0).await;
+        for _ in 0..20 {
+            answered(server.store.rates(None)).await.unwrap();
+        }
+        assert_eq!(waiting().await, 1);
+        held.rollback().await.unwrap();
+    };
+    let (calls, ()) = tokio::join!(calls, look);
+    for call in calls {
+        call_sid(&call);
+    }
 }
 
 /// Whoever stops waiting leaves no connection behind with an answer still to come.
