@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wish_reads_back() {
+    fn a_subscription_reads_back() {
         for only_last in [false, true] {
             let subscription = EventSubscription {
                 url: RespUrl::from_stored("https://example.com/a?b=c d".to_owned()),
