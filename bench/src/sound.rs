@@ -15,7 +15,7 @@ use sound::renderer::{Piece, Requester};
 use sound::resample::resample;
 use sound::speech::{Espeak, Speaker};
 use sound::wav::{Wav, WavLimits};
-use sound::{PromptRenderer, RendererSettings, Utterance, VoiceChoice, VoiceOptions};
+use sound::{PromptError, PromptRenderer, RendererSettings, Utterance, VoiceChoice, VoiceOptions};
 use supervisor::Supervisor;
 
 use crate::machine::Machine;
@@ -190,7 +190,7 @@ async fn from_memory(prompts: usize) -> anyhow::Result<String> {
     }
     let known = |number: usize| Piece::File {
         content: number.to_string(),
-        read: Box::new(|| Err("it should be in memory".into())),
+        read: Box::new(|| Err(PromptError::Missing("it should be in memory".into()))),
     };
     let began = Instant::now();
     for number in 0..prompts {

@@ -16,13 +16,13 @@ use tokio::sync::oneshot;
 use crate::cache::Key;
 use crate::cache::disk::Disk;
 use crate::prompt::Playlist;
-use crate::speech::{Speaker, SpeechError, Utterance, VoiceChoice};
+use crate::speech::{Speaker, SpeakingTurn, SpeechError, Utterance, VoiceChoice};
 use crate::spelled::SpelledCharacter;
 use crate::wav::{AudioError, Wav, WavLimits};
 use crate::{background, level, telephone};
 use g711::EncodedAudio;
 
-use job_queue::{JobQueue, Labour, QueueEntry, QueuedPrompt};
+use job_queue::{JobQueue, Labour, QueueEntry, QueuedPrompt, WorkerTurn};
 pub use prompt_cache::Counts;
 use prompt_cache::{Lookup, PromptCache, Rendered};
 
@@ -69,10 +69,13 @@ impl Default for RendererSettings {
 pub enum PromptError {
     #[error("the text was not spoken: {0}")]
     Speech(#[from] SpeechError),
-    #[error("the voice file is not playable: {0}")]
+    #[error("the audio file is not playable: {0}")]
     File(#[from] AudioError),
-    #[error("the voice file cannot be read: {0}")]
+    #[error("the audio file cannot be read: {0}")]
     Missing(String),
+    /// Not this one alone.
+    #[error("no audio file can be read: {0}")]
+    NoFiles(String),
     #[error("too many prompts are waiting to be rendered")]
     Busy,
     #[error("rendering the prompt failed")]
@@ -99,7 +102,7 @@ pub enum Piece {
 }
 
 /// It may block: it is called on a thread of the prompt renderer.
-pub type ReadFile = Box<dyn FnOnce() -> Result<Vec<u8>, String> + Send>;
+pub type ReadFile = Box<dyn FnOnce() -> Result<Vec<u8>, PromptError> + Send>;
 
 impl std::fmt::Debug for Piece {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -266,6 +269,25 @@ impl MadeSound {
     }
 }
 
+/// The turn of a requester at a thread: a text that may be interrupted.
+struct TextTurn<'a> {
+    shared: &'a Shared,
+    turn: &'a WorkerTurn<'a>,
+    /// So many prompts are interrupted on this thread.
+    depth: usize,
+    text: InterruptedText,
+}
+
+impl SpeakingTurn for TextTurn<'_> {
+    fn let_others(&mut self) {
+        self.shared.let_others(self.depth, &mut self.text);
+    }
+
+    fn is_long(&self) -> bool {
+        self.turn.is_long()
+    }
+}
+
 /// A text that is being spoken, and how long it was interrupted for whom.
 struct InterruptedText {
     begun: Instant,
@@ -339,8 +361,8 @@ impl Shared {
     }
 
     /// `depth`: so many prompts are interrupted on this thread.
-    fn finish(&self, (key, piece, _turn): QueuedPrompt<'_>, depth: usize) {
-        let rendered = catch_unwind(AssertUnwindSafe(|| self.render(&key, piece, depth)));
+    fn finish(&self, (key, piece, turn): QueuedPrompt<'_>, depth: usize) {
+        let rendered = catch_unwind(AssertUnwindSafe(|| self.render(&key, piece, &turn, depth)));
         let rendered = rendered.unwrap_or_else(|panic| {
             let reason = panic_message(&*panic);
             tracing::error!(reason, "rendering a prompt panicked");
@@ -361,7 +383,7 @@ impl Shared {
         }
     }
 
-    fn render(&self, key: &Key, piece: Piece, depth: usize) -> Rendered {
+    fn render(&self, key: &Key, piece: Piece, turn: &WorkerTurn<'_>, depth: usize) -> Rendered {
         let disk = match piece {
             Piece::Character(_) => None,
             _ => self.disk.as_ref(),
@@ -376,7 +398,7 @@ impl Shared {
             };
             return Rendered::FromDisk(RenderedPiece { sound, voice });
         }
-        match self.samples(piece, depth) {
+        match self.samples(piece, turn, depth) {
             Ok(made) => {
                 let sound = EncodedAudio::encode(&level::to_whole(&made.samples));
                 let piece = RenderedPiece {
@@ -395,12 +417,21 @@ impl Shared {
         }
     }
 
-    fn samples(&self, piece: Piece, depth: usize) -> Result<MadeSound, PromptError> {
+    fn samples(
+        &self,
+        piece: Piece,
+        turn: &WorkerTurn<'_>,
+        depth: usize,
+    ) -> Result<MadeSound, PromptError> {
         Ok(match piece {
             Piece::Speech { speech, choice } => {
-                let mut text = InterruptedText::new();
-                let mut interlude = || self.let_others(depth, &mut text);
-                let spoken = self.speaker.speak_with(&speech, &choice, &mut interlude)?;
+                let mut turn = TextTurn {
+                    shared: self,
+                    turn,
+                    depth,
+                    text: InterruptedText::new(),
+                };
+                let spoken = self.speaker.speak_in_turn(&speech, &choice, &mut turn)?;
                 MadeSound {
                     samples: spoken.samples,
                     voice: Some(spoken.voice),
@@ -408,7 +439,7 @@ impl Shared {
                 }
             }
             Piece::File { read, .. } => {
-                let bytes = read().map_err(PromptError::Missing)?;
+                let bytes = read()?;
                 let samples = Wav::read(&bytes, &self.limits)?.for_the_line();
                 MadeSound::plain(telephone::mastered(samples, level::SPEECH_DB))
             }

@@ -200,6 +200,12 @@ impl AudioFiles {
         Ok(object.bytes().await?)
     }
 
+    /// Whether anything is there at all. A folder that is not mounted is gone, or empty.
+    pub async fn has_any(&self) -> bool {
+        let first = self.objects.list(None).next().await;
+        first.is_some_and(|object| object.is_ok())
+    }
+
     /// Opens the WAV file, to be read while it is sent.
     pub async fn open_file(&self, content: &ContentId) -> anyhow::Result<OpenFile> {
         if *content == ContentId::test_file() {

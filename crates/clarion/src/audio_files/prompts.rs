@@ -103,10 +103,15 @@ fn recorded(files: &AudioFiles, file: &AudioFile) -> Piece {
     Piece::File {
         content: content.as_str().to_owned(),
         read: Box::new(move || {
-            let bytes = runtime.block_on(files.read(&content));
-            bytes
-                .map(|bytes| bytes.to_vec())
-                .map_err(|error| error.to_string())
+            runtime.block_on(async {
+                match files.read(&content).await {
+                    Ok(bytes) => Ok(bytes.to_vec()),
+                    Err(error) if files.has_any().await => {
+                        Err(PromptError::Missing(error.to_string()))
+                    }
+                    Err(error) => Err(PromptError::NoFiles(error.to_string())),
+                }
+            })
         }),
     }
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use supervisor::Watch;
+use tokio::task::{JoinError, JoinSet};
 
 use super::clock_check::ClockCheck;
 use super::node::Node;
-use super::recovery::Recovery;
+use super::recovery::{Recovery, TakenOver};
 use super::running::RunningCalls;
 use crate::domain::call::CallSid;
 use crate::store::StoreError;
@@ -50,22 +51,37 @@ impl Heartbeat {
         }
     }
 
+    /// Recovering calls takes its time, where a trunk does not answer: meanwhile others may be orphaned.
     async fn look_after_calls(&self, interval: Duration) {
         let mut unattended = BTreeSet::new();
+        let mut recoveries = JoinSet::new();
         loop {
             tokio::time::sleep(interval).await;
-            if let Err(error) = self.find_orphans(&mut unattended).await {
-                tracing::error!(%error, "the calls of this node could not be looked after");
+            while let Some(recovered) = recoveries.try_join_next() {
+                note_panic(recovered);
+            }
+            match self.find_orphans(&mut unattended).await {
+                Ok(taken) if taken.is_empty() => {}
+                Ok(taken) => {
+                    let recovery = self.recovery.clone();
+                    recoveries.spawn(async move { recovery.recover(taken).await });
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the calls of this node could not be looked after");
+                }
             }
         }
     }
 
     /// `unattended` are calls that were ours with no task working at them. A call that is so twice is an orphan: it was claimed in a commit
     /// whose confirmation never came, or its task has broken down.
-    async fn find_orphans(&self, unattended: &mut BTreeSet<CallSid>) -> Result<(), StoreError> {
+    async fn find_orphans(
+        &self,
+        unattended: &mut BTreeSet<CallSid>,
+    ) -> Result<Vec<TakenOver>, StoreError> {
         let node = &self.node;
-        // In this order: what runs before the look was claimed before it.
-        let running = self.running.all();
+        // In this order: what is worked at before the look was claimed before it.
+        let (running, settling) = (self.running.all(), self.running.all_settling());
         let held = node.store.held_calls(&node.id).await?;
         let held: BTreeSet<_> = held.into_iter().collect();
         // A call that another node has taken over is hung up here: it must not be talked to by one that may not write its end. A call
@@ -74,12 +90,19 @@ impl Heartbeat {
             tracing::debug!(callSid = %sid, "not held any more");
             hang_up.cancel();
         }
-        let is_unattended =
-            |sid: &CallSid| !self.running.contains(sid) && !running.contains_key(sid);
+        let was_attended = |sid: &CallSid| running.contains_key(sid) || settling.contains(sid);
+        let is_unattended = |sid: &CallSid| !self.running.attends(sid) && !was_attended(sid);
         let now_unattended: BTreeSet<_> = held.into_iter().filter(is_unattended).collect();
         let abandoned = now_unattended.intersection(unattended);
         let abandoned: Vec<_> = abandoned.cloned().collect();
         *unattended = now_unattended;
-        self.recovery.recover_orphans(&abandoned).await
+        self.recovery.take_over(&abandoned).await
+    }
+}
+
+/// What a panic leaves unfinished is found unattended by the next looks.
+fn note_panic(recovered: Result<(), JoinError>) {
+    if let Err(panic) = recovered {
+        tracing::error!(%panic, "recovering calls panicked");
     }
 }

@@ -127,9 +127,13 @@ impl Housekeeping {
             if overdue.is_empty() {
                 return Ok(Overdues::None);
             }
+            // All of them at once: one that waits for its turn is not an orphan.
+            let settle = |(claimed, why)| (self.recorder.running.settle(&claimed), claimed, why);
+            let overdue: Vec<_> = overdue.into_iter().map(settle).collect();
             futures_util::stream::iter(overdue)
-                .for_each_concurrent(ENDS_AT_ONCE, |(claimed, why)| {
-                    within_limit(self.end_one(claimed, why))
+                .for_each_concurrent(ENDS_AT_ONCE, async |(slot, claimed, why)| {
+                    within_limit(Box::pin(self.end_one(claimed, why))).await;
+                    drop(slot);
                 })
                 .await;
         }

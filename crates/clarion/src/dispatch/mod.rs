@@ -163,8 +163,9 @@ impl Dispatch {
             },
         });
         // The legs of the life before this one still use channels: they are hung up before anything is dialled.
-        heartbeat.recovery.recover_orphans(&[]).await?;
-        heartbeat.recovery.hang_up_noted().await;
+        let recovery = &heartbeat.recovery;
+        recovery.recover(recovery.take_over(&[]).await?).await;
+        recovery.hang_up_noted().await;
         let prompt_guard = Arc::new(PromptGuard::new(holds.clone()));
         let pace = Arc::clone(&pool.pace);
         let housekeeping = Arc::new(Housekeeping {

@@ -18,6 +18,7 @@ use super::end_reason::EndReason;
 use super::housekeeping::{ENDS_AT_ONCE, within_limit};
 use super::leg_records;
 use super::recorder::CallRecorder;
+use super::running::SettlingSlot;
 use super::trunk_pool::{PooledTrunk, TrunkPool};
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
@@ -31,7 +32,7 @@ const HANG_UP_FIRST: Duration = Duration::from_secs(1);
 /// Calls taken over in one commit.
 const BATCH: u32 = 200;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Recovery {
     pub recorder: CallRecorder,
     pub pool: Arc<TrunkPool>,
@@ -41,26 +42,46 @@ pub struct Recovery {
     pub queued: Arc<Notify>,
 }
 
+/// An orphan that is ours now.
+#[derive(Debug)]
+pub struct TakenOver {
+    slot: SettlingSlot,
+    orphan: OrphanedCall,
+}
+
 impl Recovery {
-    /// Takes over what others have left behind and what nobody here works at (`abandoned`), until nothing is left.
-    pub async fn recover_orphans(&self, abandoned: &[CallSid]) -> Result<(), StoreError> {
+    /// Takes over what others have left behind and what nobody here works at (`abandoned`), until nothing is left. Nobody else takes these calls from
+    /// now on, however long it takes to recover them.
+    pub async fn take_over(&self, abandoned: &[CallSid]) -> Result<Vec<TakenOver>, StoreError> {
         let node = &self.recorder.node;
+        let (mut taken, mut abandoned) = (Vec::new(), abandoned);
         loop {
             let orphans = node
                 .store
                 .take_orphaned_calls(&node.id, node.lease, abandoned, BATCH)
                 .await?;
             let count = orphans.len();
-            futures_util::stream::iter(orphans)
-                .for_each_concurrent(ENDS_AT_ONCE, |call| within_limit(self.recover(call)))
-                .await;
-            if count > 0 {
-                self.queued.notify_one();
-            }
+            taken.extend(orphans.into_iter().map(|orphan| TakenOver {
+                slot: self.recorder.running.settle(&orphan.claimed),
+                orphan,
+            }));
             if count < BATCH as usize {
-                return Ok(());
+                return Ok(taken);
             }
+            // Those that are ours now would be taken again.
+            abandoned = &[];
         }
+    }
+
+    /// Brings each to its end, or back to the queue.
+    pub async fn recover(&self, taken: Vec<TakenOver>) {
+        futures_util::stream::iter(taken)
+            .for_each_concurrent(ENDS_AT_ONCE, async |TakenOver { slot, orphan }| {
+                within_limit(Box::pin(self.recover_one(orphan))).await;
+                drop(slot);
+            })
+            .await;
+        self.queued.notify_one();
     }
 
     /// Hangs up legs that the life before this one had noted, because the database did not know of their answers. Some of them may be over.
@@ -77,7 +98,7 @@ impl Recovery {
         self.recorder.notes.wipe().await;
     }
 
-    async fn recover(&self, orphan: OrphanedCall) {
+    async fn recover_one(&self, orphan: OrphanedCall) {
         let sid = &orphan.claimed.call.sid;
         let may_dial = match orphan.state {
             CallState::Queued | CallState::Claimed => true,

@@ -1,6 +1,7 @@
-//! The calls that are under way on this node: how far each has come, and the means to hang it up.
+//! The calls that this node works at: those under way, how far each has come and the means to hang it up, and those that are only brought to an
+//! end, or back to the queue.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -22,6 +23,8 @@ struct RunningCall {
 #[derive(Debug, Default)]
 pub struct RunningCalls {
     calls: Mutex<BTreeMap<CallSid, RunningCall>>,
+    /// Calls that are settled without being dialled, each with the fence of its lease. They occupy nothing.
+    settling: Mutex<BTreeMap<CallSid, i64>>,
     /// The server stops, and waits no longer.
     is_stopping: AtomicBool,
 }
@@ -45,6 +48,17 @@ impl RunningCalls {
         }
     }
 
+    /// Counts a claimed call as worked at until the slot is dropped, though nobody is dialled.
+    pub fn settle(self: &Arc<Self>, claimed: &ClaimedCall) -> SettlingSlot {
+        let (sid, fence) = (claimed.call.sid.clone(), claimed.lease.fence);
+        self.settling().insert(sid.clone(), fence);
+        SettlingSlot {
+            running: Arc::clone(self),
+            sid,
+            fence,
+        }
+    }
+
     pub fn count(&self) -> u32 {
         u32::try_from(self.calls().len()).unwrap_or(u32::MAX)
     }
@@ -58,8 +72,13 @@ impl RunningCalls {
         self.calls().is_empty()
     }
 
-    pub fn contains(&self, sid: &CallSid) -> bool {
-        self.calls().contains_key(sid)
+    /// Whether somebody works at the call.
+    pub fn attends(&self, sid: &CallSid) -> bool {
+        self.calls().contains_key(sid) || self.settling().contains_key(sid)
+    }
+
+    pub fn all_settling(&self) -> BTreeSet<CallSid> {
+        self.settling().keys().cloned().collect()
     }
 
     /// A call only ever moves forward: events may arrive in another order than they happened.
@@ -104,6 +123,27 @@ impl RunningCalls {
 
     fn calls(&self) -> MutexGuard<'_, BTreeMap<CallSid, RunningCall>> {
         lock(&self.calls)
+    }
+
+    fn settling(&self) -> MutexGuard<'_, BTreeMap<CallSid, i64>> {
+        lock(&self.settling)
+    }
+}
+
+/// A call's entry among those that are settled, removed however that ends.
+#[derive(Debug)]
+pub struct SettlingSlot {
+    running: Arc<RunningCalls>,
+    sid: CallSid,
+    fence: i64,
+}
+
+impl Drop for SettlingSlot {
+    fn drop(&mut self) {
+        let mut settling = self.running.settling();
+        if settling.get(&self.sid) == Some(&self.fence) {
+            settling.remove(&self.sid);
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 //! fewest workers, and among those of the one whose turn was longest ago. A worker that is between two parts of a text takes the prompt of a
 //! requester that occupies none. So nobody waits for more than the parts that are under way.
 //!
+//! A requester that has had prompts rendered for a while without a rest gives way to everything else on the machine, too.
+//!
 //! A prompt that several requesters want stands in the line of each, and is rendered at the first turn of any of them.
 //!
 //! A prompt whose voice is another program is slow: its worker waits for that program. There is one worker more than prompts of either kind under
@@ -9,6 +11,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::Piece;
 use crate::cache::Key;
@@ -22,6 +25,9 @@ pub(super) struct JobQueue {
     /// The most prompts of a kind that are under way.
     at_once: usize,
 }
+
+/// Longer than this is a while. A text that is spoken for a single call is ready before.
+const A_WHILE: Duration = Duration::from_secs(1);
 
 /// What a worker does for a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +63,7 @@ struct Job {
 }
 
 /// What one requester waits for, each with its place in the order of arrival. A key whose job is gone was rendered at another's turn.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Line {
     quick: VecDeque<(u64, Key)>,
     slow: VecDeque<(u64, Key)>,
@@ -67,9 +73,22 @@ struct Line {
     last_turn: u64,
     /// Its place among those that have come.
     arrived: u64,
+    /// It has had something to do since then.
+    since: Instant,
 }
 
 impl Line {
+    fn new(arrived: u64) -> Self {
+        Self {
+            quick: VecDeque::new(),
+            slow: VecDeque::new(),
+            occupied: 0,
+            last_turn: 0,
+            arrived,
+            since: Instant::now(),
+        }
+    }
+
     fn len(&self) -> usize {
         self.quick.len() + self.slow.len()
     }
@@ -115,6 +134,8 @@ pub(super) enum QueueEntry {
 #[derive(Debug)]
 pub(super) struct WorkerTurn<'a> {
     requester: String,
+    /// The requester has had something to do since then.
+    since: Instant,
     labour: Labour,
     queue: &'a JobQueue,
 }
@@ -122,9 +143,23 @@ pub(super) struct WorkerTurn<'a> {
 /// A prompt whose turn it is.
 pub(super) type QueuedPrompt<'a> = (Key, Piece, WorkerTurn<'a>);
 
+/// The next prompt, taken out of the queue.
+#[derive(Debug)]
+struct NextJob {
+    requester: String,
+    since: Instant,
+    key: Key,
+    job: Job,
+}
+
 impl WorkerTurn<'_> {
     pub fn requester(&self) -> &str {
         &self.requester
+    }
+
+    /// The requester has had prompts rendered for a while without a rest.
+    pub fn is_long(&self) -> bool {
+        self.since.elapsed() > A_WHILE
     }
 }
 
@@ -203,13 +238,14 @@ impl JobQueue {
         next.map(|next| self.turn(next))
     }
 
-    fn turn(&self, (requester, key, job): (String, Key, Job)) -> QueuedPrompt<'_> {
+    fn turn(&self, next: NextJob) -> QueuedPrompt<'_> {
         let turn = WorkerTurn {
-            requester,
-            labour: job.labour,
+            requester: next.requester,
+            since: next.since,
+            labour: next.job.labour,
             queue: self,
         };
-        (key, job.piece, turn)
+        (next.key, next.job.piece, turn)
     }
 
     pub fn close(&self) {
@@ -239,10 +275,7 @@ impl QueueState {
             job.wanted_by.insert(requester.to_owned());
             self.turn += 1;
             let line = self.lines.entry(requester.to_owned());
-            let line = line.or_insert_with(|| Line {
-                arrived: self.turn,
-                ..Line::default()
-            });
+            let line = line.or_insert_with(|| Line::new(self.turn));
             line.keys(job.labour).push_back((self.turn, key));
         }
     }
@@ -251,7 +284,7 @@ impl QueueState {
         &mut self,
         kinds: &[Labour],
         may_come: impl Fn(&str, &Line) -> bool,
-    ) -> Option<(String, Key, Job)> {
+    ) -> Option<NextJob> {
         loop {
             let lines = self.lines.iter();
             let waiting = lines.filter(|(requester, line)| {
@@ -269,8 +302,14 @@ impl QueueState {
                     self.turn += 1;
                     line.occupied += 1;
                     line.last_turn = self.turn;
+                    let since = line.since;
                     *self.under_way(labour) += 1;
-                    return Some((requester, key, job));
+                    return Some(NextJob {
+                        requester,
+                        since,
+                        key,
+                        job,
+                    });
                 }
             }
             self.forget_if_idle(&requester);
@@ -405,5 +444,23 @@ mod tests {
         assert_eq!(queue.take().unwrap().0, key(9));
         let state = queue.lock();
         assert_eq!((state.quick, state.slow), (0, 0));
+    }
+
+    #[test]
+    fn a_requester_is_at_it_for_long_only_without_a_rest() {
+        let queue = filled(100, 0..2);
+        let long_ago = Instant::now().checked_sub(2 * A_WHILE);
+        let long_ago = long_ago.expect("the machine has run for longer");
+        queue.lock().lines.get_mut("greedy").unwrap().since = long_ago;
+        let (_, _, first) = queue.take().unwrap();
+        assert!(first.is_long());
+        add(&queue, "modest", 20);
+        let (key_of_modest, _, modest) = queue.take().unwrap();
+        assert!(key_of_modest == key(20) && !modest.is_long());
+        drop(first);
+        drop(queue.take().unwrap());
+        // It had nothing to do for a moment.
+        add(&queue, "greedy", 9);
+        assert!(!queue.take().unwrap().2.is_long());
     }
 }

@@ -41,6 +41,7 @@ impl SpeechEngine for CommandEngine {
             time: self.time,
             deadline: time.within(self.time).deadline(),
             byte_limit: self.limits.bytes,
+            gives_way: time.gives_way(),
         };
         let bytes = program.run(speech.text.clone().into_bytes())?;
         played(&self.program, speech, &bytes, self.limits)

@@ -7,7 +7,7 @@
 //! pause of every change.
 
 use std::ffi::OsString;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::process::Program;
 use super::{SpeakingTime, SpeechEngine, SpeechError, Utterance, VoiceOptions};
@@ -70,7 +70,7 @@ impl SpeechEngine for Espeak {
         let limit = self.second_limit as usize * RATE as usize;
         let mut samples = Vec::new();
         for (index, phrase) in phrases.iter().enumerate() {
-            let spoken = self.phrase(phrase, speech.options, time.deadline)?;
+            let spoken = self.phrase(phrase, speech.options, &time)?;
             samples.extend(without_silence(&spoken));
             if index + 1 < phrases.len() {
                 let pause = pause(phrase.pause, speech.options);
@@ -109,15 +109,16 @@ impl Espeak {
         &self,
         phrase: &Phrase,
         options: VoiceOptions,
-        deadline: Instant,
+        time: &SpeakingTime<'_>,
     ) -> Result<Vec<f32>, SpeechError> {
         let program = Program {
             path: &self.program,
             arguments: self.arguments(phrase.language, options),
             environment: Vec::new(),
             time: self.time,
-            deadline,
+            deadline: time.deadline,
             byte_limit: self.second_limit as usize * BYTES_A_SECOND,
+            gives_way: time.gives_way(),
         };
         let bytes = program.run(written(phrase).into_bytes())?;
         let limits = WavLimits {

@@ -93,10 +93,24 @@ pub trait VoiceObserver: Send + Sync + std::fmt::Debug {
     fn note(&self, voice: &str, outcome: VoiceOutcome, characters: u64, time: Duration);
 }
 
+/// The turn of whoever has a text spoken.
+pub trait SpeakingTurn {
+    /// Between two parts of the text.
+    fn let_others(&mut self) {}
+
+    /// They have had texts spoken for a while without a rest: the programs that do it take what processor time others leave.
+    fn is_long(&self) -> bool {
+        false
+    }
+}
+
+/// Nobody else waits.
+impl SpeakingTurn for () {}
+
 /// The time for a text. Between two parts of it the thread may do something else, which does not count.
 pub struct SpeakingTime<'a> {
     deadline: Instant,
-    interlude: Option<&'a mut dyn FnMut()>,
+    turn: Option<&'a mut dyn SpeakingTurn>,
 }
 
 impl std::fmt::Debug for SpeakingTime<'_> {
@@ -111,13 +125,13 @@ impl<'a> SpeakingTime<'a> {
     pub fn new(time: Duration) -> Self {
         Self {
             deadline: Instant::now() + time,
-            interlude: None,
+            turn: None,
         }
     }
 
-    fn with_interlude(time: Duration, interlude: &'a mut dyn FnMut()) -> Self {
+    fn in_turn(time: Duration, turn: &'a mut dyn SpeakingTurn) -> Self {
         Self {
-            interlude: Some(interlude),
+            turn: Some(turn),
             ..Self::new(time)
         }
     }
@@ -134,8 +148,8 @@ impl<'a> SpeakingTime<'a> {
     fn within(&mut self, time: Duration) -> SpeakingTime<'_> {
         SpeakingTime {
             deadline: self.deadline.min(Instant::now() + time),
-            interlude: match &mut self.interlude {
-                Some(interlude) => Some(&mut **interlude),
+            turn: match &mut self.turn {
+                Some(turn) => Some(&mut **turn),
                 None => None,
             },
         }
@@ -143,11 +157,16 @@ impl<'a> SpeakingTime<'a> {
 
     /// Between two parts of a text.
     pub fn let_others(&mut self) {
-        if let Some(interlude) = &mut self.interlude {
+        if let Some(turn) = &mut self.turn {
             let begun = Instant::now();
-            interlude();
+            turn.let_others();
             self.deadline += begun.elapsed();
         }
+    }
+
+    /// Whether a program that speaks takes what processor time others leave.
+    fn gives_way(&self) -> bool {
+        self.turn.as_ref().is_some_and(|turn| turn.is_long())
     }
 }
 

@@ -207,6 +207,7 @@ impl NaturalWorkers {
             time: Duration::ZERO,
             deadline: Instant::now(),
             byte_limit: 0,
+            gives_way: false,
         };
         Worker::new(Running(program.start()?))
     }

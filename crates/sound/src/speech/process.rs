@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, setpriority_process};
 
 use super::SpeechError;
 
@@ -27,6 +27,8 @@ pub(super) struct Program<'a> {
     pub time: Duration,
     pub deadline: Instant,
     pub byte_limit: usize,
+    /// It takes what processor time others leave.
+    pub gives_way: bool,
 }
 
 impl Program<'_> {
@@ -76,10 +78,14 @@ impl Program<'_> {
             .stderr(Stdio::piped())
             // A group of its own, so that what it starts can be ended with it.
             .process_group(0);
-        command.spawn().map_err(|error| SpeechError::NotStarted {
+        let child = command.spawn().map_err(|error| SpeechError::NotStarted {
             program: self.path.into(),
             reason: error.to_string(),
-        })
+        })?;
+        if self.gives_way {
+            give_way(&child);
+        }
+        Ok(child)
     }
 
     fn wait(&self, output: &Receiver<Vec<u8>>, deadline: Instant) -> Result<Vec<u8>, SpeechError> {
@@ -92,6 +98,16 @@ impl Program<'_> {
             who: self.path.into(),
             time: self.time,
         }
+    }
+}
+
+/// A thirtieth of the share of a program with an ordinary priority. It may have ended already.
+const NICE: i32 = 15;
+
+fn give_way(child: &Child) {
+    let pid = Pid::from_raw(child.id().cast_signed());
+    if let Err(error) = setpriority_process(pid, NICE) {
+        tracing::debug!(%error, "a program speaks at the priority of others");
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    NamedVoice, SpeakingTime, SpeechEngine, SpeechError, Utterance, VoiceLanguages, VoiceObserver,
-    VoiceOptions, VoiceOutcome,
+    NamedVoice, SpeakingTime, SpeakingTurn, SpeechEngine, SpeechError, Utterance, VoiceLanguages,
+    VoiceObserver, VoiceOptions, VoiceOutcome,
 };
 use crate::text::language_of;
 use crate::{level, mix, telephone};
@@ -95,17 +95,16 @@ impl Speaker {
 
     /// Speaks an utterance at its level, with its background, ready for the line.
     pub fn speak(&self, speech: &Utterance, choice: &VoiceChoice) -> Result<Spoken, SpeechError> {
-        self.speak_with(speech, choice, &mut || {})
+        self.speak_in_turn(speech, choice, &mut ())
     }
 
-    /// The same; `interlude` is called between two parts of the text.
-    pub fn speak_with(
+    pub fn speak_in_turn(
         &self,
         speech: &Utterance,
         choice: &VoiceChoice,
-        interlude: &mut dyn FnMut(),
+        turn: &mut dyn SpeakingTurn,
     ) -> Result<Spoken, SpeechError> {
-        let mut time = SpeakingTime::with_interlude(self.time, interlude);
+        let mut time = SpeakingTime::in_turn(self.time, turn);
         let candidates = self.candidates(&speech.text, choice);
         let first = candidates.first().map(|voice| &voice.name);
         let mut named_time = time.within(self.time.saturating_sub(self.time / RESERVED));

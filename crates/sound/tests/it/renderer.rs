@@ -368,7 +368,7 @@ async fn a_prompt_is_its_pieces_in_order_and_its_repetitions_share_them() {
             ANYONE,
             vec![Piece::File {
                 content: "b".into(),
-                read: Box::new(|| Err("gone".into())),
+                read: Box::new(|| Err(PromptError::Missing("gone".into()))),
             }],
             1,
         )
@@ -386,7 +386,7 @@ async fn a_prompt_is_its_pieces_in_order_and_its_repetitions_share_them() {
         .await;
     assert_eq!(
         failed.unwrap_err().to_string(),
-        "the voice file is not playable: this is an MP3 file; a voice file must be WAV"
+        "the audio file is not playable: this is an MP3 file; a voice file must be WAV"
     );
 }
 
