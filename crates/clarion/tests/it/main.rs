@@ -49,6 +49,7 @@ mod listener;
 mod lives;
 mod management;
 mod migrating;
+mod nodes;
 mod notices;
 mod operations;
 mod operator;

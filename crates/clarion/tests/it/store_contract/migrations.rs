@@ -178,3 +178,31 @@ async fn nobody_migrates_beside_a_living_node_of_the_version_before() {
     support::execute(&database, &beat(120)).await;
     open(&database).await;
 }
+
+/// From here on nodes say which schema they are for. One that the next schema is for goes on beside it.
+#[tokio::test]
+async fn only_a_living_node_that_the_next_schema_is_not_for_keeps_it_away() {
+    let database = support::postgres::empty().await;
+    open(&database).await.close().await;
+    let wanted = database.inspect().await.unwrap().wanted;
+    // The last step is taken back.
+    let before = format!(
+        "DELETE FROM schema_migrations WHERE version = {wanted}; DROP INDEX callbacks_waiting_events"
+    );
+    support::execute(&database, &before).await;
+    let living = |schema: usize| {
+        format!(
+            "DELETE FROM nodes; INSERT INTO nodes (node, steady_since, heartbeat_at, lease_until, schema_version) \
+             SELECT 'node-old', 0, now, now + 60000, {schema} FROM (SELECT (extract(epoch FROM now()) * 1000)::bigint AS now) AS clock"
+        )
+    };
+    support::execute(&database, &living(3)).await;
+    let refused = database.open(&Supervisor::new()).await;
+    let message = format!("{:#}", refused.unwrap_err());
+    let told = "node-old of an older version is still running";
+    assert!(message.contains(told), "{message}");
+    assert_eq!(database.inspect().await.unwrap().version, wanted - 1);
+    support::execute(&database, &living(wanted - 1)).await;
+    open(&database).await.close().await;
+    assert_eq!(database.inspect().await.unwrap().version, wanted);
+}
