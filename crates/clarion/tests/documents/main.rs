@@ -26,29 +26,69 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What stands between `<!-- name -->` and `<!-- /name -->` must be `wanted`.
+/// A part of a document, and what stands around it.
+struct Part<'a> {
+    before: &'a str,
+    found: &'a str,
+    after: &'a str,
+}
+
+impl<'a> Part<'a> {
+    /// What stands between `<!-- name -->` and `<!-- /name -->`.
+    fn of(text: &'a str, name: &str) -> Self {
+        let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
+        let begin = text.find(&open).expect(name) + open.len();
+        let end = begin + text[begin..].find(&close).expect(name);
+        Self {
+            before: &text[..begin],
+            found: &text[begin..end],
+            after: &text[end..],
+        }
+    }
+
+    /// What it says and the code does not, and the other way round. `None` if it is true.
+    fn falsehood(&self, wanted: &str) -> Option<String> {
+        let only_in = |one: &str, other: &str| {
+            let lines = one
+                .lines()
+                .filter(|line| !other.lines().any(|known| known == *line));
+            lines.map(|line| format!("\n  {line}")).collect::<String>()
+        };
+        (self.found != wanted).then(|| {
+            let (said, true_ones) = (only_in(self.found, wanted), only_in(wanted, self.found));
+            format!("it says:{said}\nand the code:{true_ones}")
+        })
+    }
+}
+
+/// What stands in the part of this name must be `wanted`.
 fn check(file: &str, name: &str, wanted: &str) {
     let path = root().join(file);
     let text = std::fs::read_to_string(&path).unwrap();
-    let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
-    let (before, rest) = text.split_once(&open).unwrap();
-    let (found, after) = rest.split_once(&close).unwrap();
+    let part = Part::of(&text, name);
     if std::env::var("UPDATE_DOCS").is_ok() {
-        std::fs::write(&path, format!("{before}{open}{wanted}{close}{after}")).unwrap();
+        let (before, after) = (part.before, part.after);
+        std::fs::write(&path, format!("{before}{wanted}{after}")).unwrap();
         return;
     }
-    let only_in = |one: &str, other: &str| {
-        let lines = one
-            .lines()
-            .filter(|line| !other.lines().any(|known| known == *line));
-        lines.map(|line| format!("\n  {line}")).collect::<String>()
-    };
-    assert!(
-        found == wanted,
-        "{file} is no longer true: run UPDATE_DOCS=1 cargo test --test documents\nit says:{}\nand the code:{}",
-        only_in(found, wanted),
-        only_in(wanted, found)
+    if let Some(falsehood) = part.falsehood(wanted) {
+        panic!(
+            "{file} is no longer true: run UPDATE_DOCS=1 cargo test --test documents\n{falsehood}"
+        );
+    }
+}
+
+#[test]
+fn a_table_that_is_no_longer_true_is_found() {
+    let text = "About\n<!-- codes -->\n| 1 | one |\n| 2 | two |\n<!-- /codes -->\nMore";
+    let part = Part::of(text, "codes");
+    assert_eq!(part.falsehood("| 1 | one |\n| 2 | two |\n"), None);
+    assert_eq!(
+        part.falsehood("| 1 | one |\n| 2 | three |\n").as_deref(),
+        Some("it says:\n  | 2 | two |\nand the code:\n  | 2 | three |")
     );
+    // Its order counts too.
+    assert!(part.falsehood("| 2 | two |\n| 1 | one |\n").is_some());
 }
 
 #[test]
