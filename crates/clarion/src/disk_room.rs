@@ -25,6 +25,8 @@ const HANGS_AFTER: Duration = Duration::from_secs(10);
 /// Files are refused while less than so many floors are free.
 pub const FLOORS_FOR_FILES: u64 = 2;
 
+/// Of what is wanted: this part more must be free before a disk counts as freed.
+const MARGIN: u64 = 8;
 /// A call that ends takes about 2 KB.
 const LARGEST_RESERVE: u64 = 16 << 20;
 
@@ -211,18 +213,19 @@ impl WatchedDisk {
         free.is_none_or(|free| self.is_enough(free, wanted))
     }
 
-    /// One line of the log when it begins and one when it is over, however many are refused.
+    /// One line of the log when it begins and one when it is over, however many are refused. It is over when clearly more is free than is wanted: what comes
+    /// and goes at the floor writes no lines.
     fn is_enough(&self, free: u64, wanted: u64) -> bool {
         let is_low = free < wanted;
-        let was_low = self.is_low.swap(is_low, Ordering::Relaxed);
-        if is_low && !was_low {
+        let is_over = free >= wanted.saturating_add(wanted / MARGIN);
+        if is_low && !self.is_low.swap(true, Ordering::Relaxed) {
             tracing::error!(
                 disk = self.name,
                 free,
                 wanted,
                 "a disk is nearly full: what would fill it is refused"
             );
-        } else if was_low && !is_low {
+        } else if is_over && self.is_low.swap(false, Ordering::Relaxed) {
             tracing::info!(disk = self.name, free, "there is room on the disk again");
         }
         !is_low
@@ -431,6 +434,10 @@ mod tests {
                 for _ in 0..1000 {
                     assert_eq!(disk.is_enough(free, 100), free > 100);
                 }
+            }
+            // Somebody else writes and deletes a little.
+            for free in [99, 105].repeat(1000) {
+                assert_eq!(disk.is_enough(free, 100), free > 100);
             }
         });
         let log = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();

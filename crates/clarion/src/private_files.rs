@@ -25,13 +25,26 @@ pub fn keep_others_out() {
 pub fn folder(path: &Path) -> anyhow::Result<()> {
     made(path)?;
     let metadata = path.metadata().with_context(|| cannot_make(path))?;
-    let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
-    let mode = metadata.mode() & 0o7777;
-    if is_ours && mode & EVERYBODY != 0 {
-        let closed = std::fs::set_permissions(path, Permissions::from_mode(mode & !EVERYBODY));
-        closed.with_context(|| format!("cannot close the folder {} to others", path.display()))?;
+    if metadata.uid() == rustix::process::geteuid().as_raw() {
+        close(path)?;
     }
     Ok(())
+}
+
+/// Closes what exists to everybody; a group that its operator has let in stays.
+pub fn close(path: &Path) -> anyhow::Result<()> {
+    let Ok(metadata) = path.metadata() else {
+        return Ok(());
+    };
+    let mode = metadata.mode() & 0o7777;
+    if mode & EVERYBODY == 0 {
+        return Ok(());
+    }
+    let closed = std::fs::set_permissions(path, Permissions::from_mode(mode & !EVERYBODY));
+    closed.with_context(|| {
+        let place = path.display();
+        format!("cannot close {place} to the other users of this machine (mode {mode:o}): run chmod o-rwx {place}")
+    })
 }
 
 /// As `folder`, but leaves one that exists as it is: its operator may have let a group in.
@@ -80,6 +93,10 @@ mod tests {
         assert_eq!(mode(&old), 0o755);
         folder(&old).unwrap();
         assert_eq!(mode(&old), 0o750);
+        close(&place.path().join("missing")).unwrap();
+        // Nobody changes the modes of these, not even root.
+        let refused = close(Path::new("/proc/self/stat")).unwrap_err();
+        assert!(refused.to_string().contains("chmod o-rwx"), "{refused}");
         let lock = place.path().join("lock");
         std::fs::write(&lock, "kept").unwrap();
         std::fs::set_permissions(&lock, Permissions::from_mode(0o644)).unwrap();

@@ -12,7 +12,8 @@ use tokio::sync::{Mutex, watch};
 
 use crate::claim_holds::{ClaimHolds, HoldKind};
 use crate::disk_room::DiskRoom;
-use crate::store::WriteProbe;
+use crate::seldom::Seldom;
+use crate::store::{StoreError, WriteProbe};
 
 /// Whoever asks gets an answer within this time.
 const TIME_LIMIT: Duration = Duration::from_millis(800);
@@ -108,6 +109,7 @@ impl Readiness {
     /// The proof that is under way, or was made a moment ago; otherwise a new one. It is a task of its own: whoever waits for it may give
     /// up, and the next one who asks does not start a second one beside it.
     async fn current_proof(&self) -> Proof {
+        static FAILURES: Seldom = Seldom::new();
         let mut current = self.proof.lock().await;
         if let Some((begun, proof)) = &*current {
             let is_under_way = proof.borrow().is_none() && proof.has_changed().is_ok();
@@ -119,8 +121,14 @@ impl Readiness {
         let store = Arc::clone(&self.store);
         tokio::spawn(async move {
             let proven = store.ready().await.map_err(|error| {
-                tracing::warn!(%error, "not ready");
-                "the database does not take writes".to_owned()
+                if let Some(unsaid) = FAILURES.say() {
+                    tracing::warn!(%error, unsaid, "not ready");
+                }
+                let why = match error {
+                    StoreError::NoRoom => "there is no room on the disk of the database",
+                    _ => "the database does not take writes",
+                };
+                why.to_owned()
             });
             result.send_replace(Some(proven));
         });
@@ -138,7 +146,6 @@ mod tests {
     use tokio::time::{Instant, advance};
 
     use super::*;
-    use crate::store::StoreError;
 
     /// What a load balancer waits for.
     const IN_TIME: Duration = Duration::from_millis(999);

@@ -62,7 +62,7 @@ pub struct Server {
 impl Server {
     pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Self> {
         let config = Arc::new(config);
-        private_files::data_folder(&config.data_dir).context("data_dir")?;
+        private_files::folder(&config.data_dir).context("data_dir")?;
         let lock = config.database.lock_for_serving()?;
         // Before the first commit, which may stay the longest.
         let metrics = telemetry::start_metrics();

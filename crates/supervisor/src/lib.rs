@@ -49,7 +49,7 @@ struct Shared {
     /// Places other than the beats of tasks where a test may ask for a panic.
     #[cfg(debug_assertions)]
     panic_points: Mutex<Vec<PanicPoint>>,
-    stopping: AtomicBool,
+    stopping: watch::Sender<bool>,
     /// The first failure that cannot be mended by a restart.
     failure: watch::Sender<Option<TaskFailure>>,
 }
@@ -274,7 +274,7 @@ impl Supervisor {
                 tasks: Mutex::default(),
                 #[cfg(debug_assertions)]
                 panic_points: Mutex::default(),
-                stopping: AtomicBool::new(false),
+                stopping: watch::Sender::new(false),
                 failure: watch::Sender::new(None),
             }),
         }
@@ -311,7 +311,10 @@ impl Supervisor {
                     return;
                 }
                 pause = watched.down_for(began, pause, &describe(ended));
-                tokio::time::sleep(pause).await;
+                if supervisor.is_stopped_within(pause).await {
+                    supervisor.forget(&watched);
+                    return;
+                }
                 pause *= 2;
             }
         });
@@ -413,7 +416,7 @@ impl Supervisor {
 
     /// From now on tasks end because they are asked to.
     pub fn stop(&self) {
-        self.shared.stopping.store(true, Ordering::Relaxed);
+        self.shared.stopping.send_replace(true);
     }
 
     /// All tasks, in the order of their names; several of one name are one, up if all of them are.
@@ -499,7 +502,14 @@ impl Supervisor {
     }
 
     fn is_expected(&self, task: &Task) -> bool {
-        task.released.load(Ordering::Relaxed) || self.shared.stopping.load(Ordering::Relaxed)
+        task.released.load(Ordering::Relaxed) || *self.shared.stopping.borrow()
+    }
+
+    /// Whoever stops waits for no pause.
+    async fn is_stopped_within(&self, pause: Duration) -> bool {
+        let mut stopping = self.shared.stopping.subscribe();
+        let stopped = stopping.wait_for(|stopping| *stopping);
+        tokio::time::timeout(pause, stopped).await.is_ok()
     }
 
     fn ended_for_good(&self, task: &Arc<Task>, reason: &str) {

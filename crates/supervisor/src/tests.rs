@@ -78,6 +78,23 @@ async fn a_task_that_ends_unasked_is_started_again_and_one_that_is_asked_to_is_n
     guard.ended().await;
 }
 
+/// Time goes on by itself where nobody has anything else to do, so a pause that is waited for shows.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_waits_to_be_started_again_ends_at_once_when_all_stop() {
+    let supervisor = Supervisor::new();
+    let guard = supervisor.restart("registrations", None, |_| async {});
+    until("it is down", || supervisor.down() == ["registrations"]).await;
+    let stopped = tokio::time::Instant::now();
+    supervisor.stop();
+    guard.ended().await;
+    assert!(
+        stopped.elapsed() < FIRST_PAUSE / 2,
+        "{:?}",
+        stopped.elapsed()
+    );
+    assert!(supervisor.tasks().is_empty());
+}
+
 #[tokio::test]
 async fn dropping_the_guard_ends_the_task_and_forgets_it() {
     let supervisor = Supervisor::new();

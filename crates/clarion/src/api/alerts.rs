@@ -23,6 +23,7 @@ use super::Api;
 use crate::domain::status_code::StatusCode;
 use crate::fair_places::FairPlaces;
 
+pub use self::arrival::token as token_of;
 pub use self::forgetting::keep_forgetting;
 pub use self::notice::{AlertCaller, WantedAlert};
 

@@ -22,7 +22,8 @@ pub struct Directory {
     accounts: Cache<AccountSid, Arc<Account>>,
     /// Reads that are under way. An entry is removed as soon as its read has ended.
     reading: Cache<AccountSid, Option<Arc<Account>>>,
-    applications: Cache<AppId, Arc<Application>>,
+    /// By who asks for them. `None`: there is none for him.
+    applications: Cache<(Option<AccountSid>, AppId), Option<Arc<Application>>>,
 }
 
 impl Directory {
@@ -60,15 +61,74 @@ impl Directory {
         found.map_err(|error| unavailable(&error))
     }
 
-    pub async fn application(&self, id: &AppId) -> Result<Arc<Application>, Refusal> {
+    /// Returns an application, where somebody asks for it only if it is his. One that is another's is remembered as one that does not exist is: whoever asks
+    /// again cannot tell them apart by how long it takes.
+    pub async fn application(
+        &self,
+        id: &AppId,
+        asker: Option<&AccountSid>,
+    ) -> Result<Arc<Application>, Refusal> {
         let read = async {
-            let found = self.store.application(id).await;
-            let found = found.map_err(|error| unavailable(&error))?;
-            Ok::<_, Refusal>(Arc::new(found.ok_or(StatusCode::AppMissing)?))
+            let found = self.store.application(id).await?;
+            let is_his = |app: &Application| asker.is_none_or(|asker| *asker == app.account);
+            Ok::<_, StoreError>(found.filter(is_his).map(Arc::new))
         };
-        self.applications
-            .try_get_with_by_ref(id, read)
+        let key = (asker.cloned(), id.clone());
+        let found = self.applications.try_get_with(key, read).await;
+        let found = found.map_err(|error| unavailable(&error))?;
+        found.ok_or_else(|| StatusCode::AppMissing.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use supervisor::Supervisor;
+
+    use super::*;
+    use crate::domain::account::{AppLimits, AppState, test_account};
+    use crate::domain::lexicon::Lexicon;
+    use crate::store::Database;
+
+    #[tokio::test]
+    async fn an_application_of_another_is_remembered_as_one_that_does_not_exist() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = format!("sqlite:{}", folder.path().join("clarion.db").display());
+        let database = Database::parse(&file).unwrap();
+        let store = database.open(&Supervisor::new()).await.unwrap();
+        let [owner, stranger] =
+            ["a", "b"].map(|letter| letter.repeat(32).parse::<AccountSid>().unwrap());
+        let [app, unknown] = ["c", "d"].map(|letter| letter.repeat(32).parse::<AppId>().unwrap());
+        store
+            .add_account(test_account(owner.clone()))
             .await
-            .map_err(|refusal| (*refusal).clone())
+            .unwrap();
+        let application = Application {
+            id: app.clone(),
+            account: owner.clone(),
+            name: "app".into(),
+            state: AppState::Active,
+            callback_secret: None,
+            limits: AppLimits::default(),
+            created_at: Timestamp::UNIX_EPOCH,
+            bill_json_key: None,
+            voice: None,
+            lexicon: Lexicon::default(),
+        };
+        store.add_application(application).await.unwrap();
+        let directory = Directory::new(Arc::clone(&store));
+        for (id, asker, is_told) in [
+            (&app, Some(&owner), true),
+            (&app, None, true),
+            (&app, Some(&stranger), false),
+            (&unknown, Some(&stranger), false),
+        ] {
+            let told = directory.application(id, asker).await;
+            assert_eq!(told.is_ok(), is_told, "{told:?}");
+            let key = (asker.cloned(), id.clone());
+            let remembered = directory.applications.get(&key).await;
+            assert_eq!(remembered.map(|app| app.is_some()), Some(is_told));
+        }
+        store.close().await;
     }
 }

@@ -2,13 +2,13 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use axum::http::{HeaderMap, Request};
+use axum::http::{HeaderMap, Request, Uri};
 
 use super::arrival::Arrival;
 use super::bill_file::{self, Wanted};
 use super::placing::WantedCall;
 use super::wire::{self, BodyFormat};
-use super::{landing_calls, voice_verify};
+use super::{alerts, landing_calls, query, voice_verify};
 use crate::config::Config;
 use crate::domain::account::Account;
 use crate::domain::bill::keywords::Keywords;
@@ -79,30 +79,34 @@ pub fn http_headers(headers: &HeaderMap, keywords: &str, length: u64) {
     }
 }
 
+/// Reads a query as the API does, and the token of an intake, which is there or in the headers.
+pub fn query(query: &str, headers: &HeaderMap) {
+    let Ok(uri) = format!("/?{query}").parse::<Uri>() else {
+        return;
+    };
+    let mut request = Request::new(());
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers.clone();
+    let (parts, ()) = request.into_parts();
+    for name in ["token", "keywords"] {
+        let value = query::value(&parts, name);
+        assert!(value.is_none_or(|value| !value.is_empty()));
+    }
+    let raw = query::raw_value(&parts, "fileName");
+    assert!(raw.is_none_or(|raw| !raw.is_empty() && !raw.contains('&') && query.contains(raw)));
+    let _ = raw.and_then(query::name);
+    let _ = alerts::token_of(&parts);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::account::{AccountLimits, AccountState, Permissions};
+    use crate::domain::account::test_account;
 
     /// Otherwise the fuzzer would seldom get beyond the first field.
     #[test]
     fn the_seeds_of_the_fuzzer_are_requests_that_are_taken() {
-        let account = Account {
-            sid: "0123456789abcdef0123456789abcdef".parse().unwrap(),
-            name: "fuzz".into(),
-            auth_token: "fedcba9876543210fedcba9876543210".parse().unwrap(),
-            state: AccountState::Active,
-            permissions: Permissions::default(),
-            limits: AccountLimits::default(),
-            balance: None,
-            spending_limit: None,
-            call_hours: None,
-            display_numbers: Vec::new(),
-            allowed_networks: Vec::new(),
-            has_do_not_call: false,
-            created_at: jiff::Timestamp::UNIX_EPOCH,
-            updated_at: jiff::Timestamp::UNIX_EPOCH,
-        };
+        let account = test_account("0123456789abcdef0123456789abcdef".parse().unwrap());
         let config = Config::from_parts(SETTINGS, &[]).unwrap();
         let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/call_request");
         for seed in std::fs::read_dir(seeds).unwrap() {

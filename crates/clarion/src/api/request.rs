@@ -108,8 +108,9 @@ impl Authenticated {
         id: &str,
     ) -> Result<Arc<Application>, Refusal> {
         let id = AppId::from_request(id)?;
-        let application = api.admission.directory.application(&id).await?;
-        application.check_usable_by(&self.account.sid)?;
+        let (directory, asker) = (&api.admission.directory, &self.account.sid);
+        let application = directory.application(&id, Some(asker)).await?;
+        application.check_usable_by(asker)?;
         Ok(application)
     }
 

@@ -21,7 +21,6 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use jiff::{SignedDuration, Timestamp};
-use moka::sync::Cache;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
@@ -39,8 +38,9 @@ use crate::domain::status_code::{Refusal, StatusCode};
 use crate::fair_places::FairPlaces;
 use crate::private_files;
 use crate::random;
-use crate::store::Store;
+use crate::seldom::Seldom;
 use crate::store::bills::BillToken;
+use crate::store::{Store, StoreError};
 
 /// How long a request waits for a file that does not exist yet. After that the file is still made, for the next request.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -49,8 +49,6 @@ const AT_ONCE: usize = 2;
 const AT_ONCE_OF_ACCOUNT: usize = 1;
 /// How long a file waits for its place: all that others may ask for is made in this time.
 const PLACE_TIME: Duration = Duration::from_secs(12 * 3600);
-/// Number of files of which it is remembered that they are right.
-const CHECKED: u64 = 10_000;
 
 /// Held by each request that makes a file or waits for it.
 type Turn = Arc<tokio::sync::Mutex<()>>;
@@ -70,10 +68,8 @@ pub struct Billing {
     places: FairPlaces,
     /// Of the disk of the folder.
     disk: DiskRoom,
-    /// Files whose hash was found right: where, and what the file system said of them then.
-    checked: Cache<String, String>,
-    /// Of the files that are checked and made again.
-    repairs: Mutex<HashMap<String, Turn>>,
+    /// Of the files that are checked, and made again.
+    checks: Mutex<HashMap<String, Turn>>,
 }
 
 /// A file that a client may have, and the token for it.
@@ -105,8 +101,7 @@ impl Billing {
             turns: Mutex::default(),
             places: FairPlaces::new(AT_ONCE, AT_ONCE_OF_ACCOUNT),
             disk: DiskRoom::for_files(config, "bills.folder", config.bills.folder.clone()),
-            checked: Cache::new(CHECKED),
-            repairs: Mutex::default(),
+            checks: Mutex::default(),
         })
     }
 
@@ -166,11 +161,8 @@ impl Billing {
         // A filtered file may expire after it was found and before it is granted. It is then made anew.
         for _ in 0..3 {
             let file = self.file(&of, keywords.as_ref()).await;
-            let file = file.map_err(|error| match error.downcast::<NoSpace>() {
-                Ok(NoSpace(refusal)) => refusal,
-                Err(error) => failed(&error),
-            })?;
-            if let Some(token) = self.grant(&file).await.map_err(|error| failed(&error))? {
+            let file = file.map_err(refused)?;
+            if let Some(token) = self.grant(&file).await.map_err(refused)? {
                 return Ok(Granted { file, token });
             }
         }
@@ -328,8 +320,8 @@ impl Billing {
     }
 
     /// Whoever reads a file waits for nobody who reads another one.
-    fn repair_turn(&self, file: &BillFile) -> Turn {
-        let mut turns = self.repairs.lock().unwrap_or_else(PoisonError::into_inner);
+    fn check_turn(&self, file: &BillFile) -> Turn {
+        let mut turns = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         Arc::clone(turns.entry(file.object.clone()).or_default())
     }
@@ -337,39 +329,10 @@ impl Billing {
     /// Reads the bytes of a file, or some of them. If the file is missing, as on a node with a folder of its own, or is not what was recorded, it is
     /// made first: the lines of a closed day do not change.
     pub async fn read(&self, file: &BillFile, range: Range<u64>) -> anyhow::Result<ByteChunks> {
-        if !self.was_checked(file).await? {
-            self.repair(file).await?;
-        }
-        Ok(self.open_file(file, range).await?)
-    }
-
-    /// Whether the file is the one that was found right before.
-    async fn was_checked(&self, file: &BillFile) -> anyhow::Result<bool> {
-        let known = self.checked.get(&file.object);
-        Ok(known.is_some() && known == self.version(file).await?)
-    }
-
-    /// What the file system says of a file, if it is there.
-    async fn version(&self, file: &BillFile) -> anyhow::Result<Option<String>> {
-        let place = Path::from(file.object.as_str());
-        match self.objects.head(&place).await {
-            Ok(found) => Ok(Some(format!(
-                "{:?} {} {}",
-                found.e_tag, found.last_modified, found.size
-            ))),
-            Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Checks the file by its hash, and makes it again if it is missing or another.
-    async fn repair(&self, file: &BillFile) -> anyhow::Result<()> {
-        let turn = self.repair_turn(file);
+        // Whatever the file system says of a file can be put back after a change, so the bytes themselves are looked at each time. One at a time for a
+        // file: many small parts of a long bill do not take all processors.
+        let turn = self.check_turn(file);
         let _turn = turn.lock().await;
-        // Somebody else may have found it right meanwhile.
-        if self.was_checked(file).await? {
-            return Ok(());
-        }
         if !self.is_as_recorded(file).await? {
             let keywords = Keywords::parse(&file.keywords)
                 .map_err(|refusal| anyhow::anyhow!(refusal.message))?;
@@ -379,23 +342,24 @@ impl Billing {
                 "the lines of the day do not make the file that was recorded"
             );
         }
-        Ok(())
+        Ok(self.open_file(file, range).await?)
     }
 
     /// Whether the file is there and has the recorded hash. One that has another is put aside.
     async fn is_as_recorded(&self, file: &BillFile) -> anyhow::Result<bool> {
-        let Some(version) = self.version(file).await? else {
-            return Ok(false);
-        };
+        let place = Path::from(file.object.as_str());
+        match self.objects.head(&place).await {
+            Ok(_) => {}
+            Err(object_store::Error::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
         if self.hash_of_file(file).await? == file.sha256 {
-            self.checked.insert(file.object.clone(), version);
             return Ok(true);
         }
         tracing::error!(
             file = file.object,
             "a bill file has changed since it was made; it is made again"
         );
-        let place = Path::from(file.object.as_str());
         let aside = Path::from(format!("{}.changed", file.object));
         self.objects.rename(&place, &aside).await?;
         Ok(false)
@@ -423,8 +387,22 @@ fn hash_of(token: &str) -> String {
     hex::encode(Sha256::digest(token.as_bytes()))
 }
 
+/// Returns the refusal for the client, who is told where there is no room.
+fn refused(error: anyhow::Error) -> Refusal {
+    if let Some(StoreError::NoRoom) = error.downcast_ref() {
+        return StatusCode::NoRoom.into();
+    }
+    match error.downcast::<NoSpace>() {
+        Ok(NoSpace(refusal)) => refusal,
+        Err(error) => failed(&error),
+    }
+}
+
 /// Returns the refusal for the client. The cause is for the log.
 fn failed(error: &dyn std::fmt::Display) -> Refusal {
-    tracing::error!(%error, "a bill could not be given");
+    static FAILURES: Seldom = Seldom::new();
+    if let Some(unsaid) = FAILURES.say() {
+        tracing::error!(%error, unsaid, "a bill could not be given");
+    }
     StatusCode::UnknownError.into()
 }

@@ -25,6 +25,7 @@ use crate::domain::callback::{
     EndedAttempt, NextDelivery, PUT_BACK_PAUSE, PlaceId, RetrySchedule, shares,
 };
 use crate::random;
+use crate::seldom::Seldom;
 use crate::store::{CallbackClaim, ReceiverLook, Store, StoreError};
 
 /// Pause after the database has failed.
@@ -145,13 +146,16 @@ impl Worker {
         owed: Arc<OwedSignal>,
         mut stopped: watch::Receiver<bool>,
     ) {
+        static FAILURES: Seldom = Seldom::new();
         while !*stopped.borrow() {
             watch.beat();
             let pause = match self.step().await {
                 Ok(Step::Started(_)) => continue,
                 Ok(Step::Idle(until)) => self.pause(until),
                 Err(error) => {
-                    tracing::error!(%error, "callbacks have to wait");
+                    if let Some(unsaid) = FAILURES.say() {
+                        tracing::error!(%error, unsaid, "callbacks have to wait");
+                    }
                     sleep(PAUSE).await;
                     continue;
                 }

@@ -63,6 +63,7 @@ use self::lockout::Lockout;
 use self::named::Names;
 use self::refusal::Refused;
 pub use self::routes::{ConsoleRoute, RouteAccess, routes};
+pub use self::sent_form::dissect as dissect_form;
 pub use self::serving::serve;
 use self::sign_in::VerifyingPlaces;
 use crate::clock::Clock;

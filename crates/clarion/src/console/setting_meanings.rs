@@ -37,7 +37,7 @@ meanings! {
     "http.trusted_proxies": "可信反向代理的地址或网段，只采信它们发来的 X-Forwarded-For；其他来源的该请求头一律忽略。";
     "http.soft_versions": "支持的接口版本，即请求路径的第一段。";
     "http.public_url": "客户端看到的服务地址，例如 \"https://voice.example.com:8883\"，话单下载地址以它开头。留空则取请求中的主机名。";
-    "http.metrics_networks": "允许读取 /metrics 的网段。";
+    "http.metrics_networks": "允许读取 /metrics 的网段。在 max_connections 之外，为这些网段另留 4 个连接。";
     "http.max_connections": "连接数上限。占满后，3 秒内没有发出过鉴权请求的最早连接让位给新连接；没有可让位的，新连接等待。";
     "http.max_connections_of_address": "单个地址的连接数上限（IPv6 按 /64 网段计，可信反向代理除外）。0 表示 max_connections 的一半。占满后没有可让位的连接时，该地址的新连接直接关闭。";
     "http.head_seconds": "客户端须在该秒数内发完请求头。连接空闲、或客户端不读取应答达到该时长，也会被关闭。";

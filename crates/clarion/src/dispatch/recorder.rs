@@ -265,9 +265,11 @@ impl CallRecorder {
             let receiver = call.events.as_ref().map(EventSubscription::receiver);
             self.owed.is_owed_at(&call.account, &call.app, receiver);
         }
-        advanced.inspect_err(
-            |error| tracing::error!(%error, "the state of a call could not be written"),
-        )
+        advanced.inspect_err(|error| {
+            if let Some(unsaid) = FAILURES.say() {
+                tracing::error!(%error, unsaid, "the state of a call could not be written");
+            }
+        })
     }
 
     /// What those who watch the call are told of this attempt.
@@ -298,8 +300,11 @@ impl CallRecorder {
         }
         let (sid, lease) = (&claimed.call.sid, &claimed.lease);
         let paid = self.node.store.paid_talk(sid, lease, seconds);
-        paid.await
-            .inspect_err(|error| tracing::error!(%error, "a reservation could not be tightened"))
+        paid.await.inspect_err(|error| {
+            if let Some(unsaid) = FAILURES.say() {
+                tracing::error!(%error, unsaid, "a reservation could not be tightened");
+            }
+        })
     }
 
     /// Puts a call back into the queue, due after a pause, with the legs that it has had.

@@ -461,6 +461,27 @@ impl fmt::Debug for CallbackSecret {
     }
 }
 
+/// An account without anything special, for tests.
+#[cfg(test)]
+pub fn test_account(sid: AccountSid) -> Account {
+    Account {
+        sid,
+        name: "Test".to_owned(),
+        auth_token: "0123456789abcdef0123456789abcdef".parse().unwrap(),
+        state: AccountState::Active,
+        permissions: Permissions::default(),
+        limits: AccountLimits::default(),
+        balance: None,
+        spending_limit: None,
+        call_hours: None,
+        display_numbers: Vec::new(),
+        allowed_networks: Vec::new(),
+        has_do_not_call: false,
+        created_at: Timestamp::UNIX_EPOCH,
+        updated_at: Timestamp::UNIX_EPOCH,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -484,25 +505,10 @@ mod tests {
             ..NumberingPlan::china()
         };
         let called = PhoneNumber::parse("13800000000", &plan).unwrap();
-        let mut account = Account {
-            sid: "0123456789abcdef0123456789abcdef".parse().unwrap(),
-            name: String::new(),
-            auth_token: "0123456789abcdef0123456789abcdef".parse().unwrap(),
-            state: AccountState::Active,
-            permissions: Permissions {
-                custom_display_number: true,
-                ..Permissions::default()
-            },
-            limits: AccountLimits::default(),
-            balance: None,
-            spending_limit: None,
-            call_hours: None,
-            display_numbers: vec!["+864001234567".parse().unwrap(), "+86138*".parse().unwrap()],
-            allowed_networks: vec![],
-            has_do_not_call: false,
-            created_at: Timestamp::UNIX_EPOCH,
-            updated_at: Timestamp::UNIX_EPOCH,
-        };
+        let mut account = test_account("0123456789abcdef0123456789abcdef".parse().unwrap());
+        account.permissions.custom_display_number = true;
+        account.display_numbers =
+            vec!["+864001234567".parse().unwrap(), "+86138*".parse().unwrap()];
         let caller =
             |account: &Account, requested| account.caller(requested, &called, &plan).unwrap();
         assert_eq!(caller(&account, Some("4001234567")), "864001234567");

@@ -1,10 +1,12 @@
 //! Connections: accepting them, TLS, limits on slow and greedy clients, and an orderly stop. `api` handles the requests.
 
 mod activity;
+mod client_address;
 mod places;
 mod plain_http;
 pub mod tls;
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -13,7 +15,6 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -21,6 +22,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use ipnet::IpNet;
+use metrics::Gauge;
 use supervisor::Watch;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -30,15 +32,27 @@ use tower::{Layer, ServiceExt};
 use tower_http::normalize_path::{NormalizePath, NormalizePathLayer};
 
 use self::activity::Activity;
-use self::places::ClientPlaces;
+use self::places::{ClientPlace, ClientPlaces};
 use crate::api::{Arrival, KnownClient, PeerAddress};
 use crate::config::HttpConfig;
+use crate::seldom::Seldom;
+
+pub use self::client_address::client_address;
 
 /// Time that a client has for the TLS handshake, or `head_seconds` if that is less.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Connections of a listener that wait for a place. More wait with the operating system.
+const WAITING: usize = 64;
 /// Streams that one HTTP/2 connection may have open.
 const STREAMS: u32 = 100;
 const HTTP2_PING: Duration = Duration::from_secs(20);
+
+/// What a listener has waited for.
+enum Next {
+    Arrived(std::io::Result<(TcpStream, SocketAddr)>),
+    /// For the connection that has waited longest. `None`: its address has its part.
+    Place(Option<ClientPlace>),
+}
 
 /// Everything that connections need, shared by all of them.
 #[expect(missing_debug_implementations, reason = "the TLS acceptor has none")]
@@ -73,11 +87,7 @@ impl Front {
             app: NormalizePathLayer::trim_trailing_slash().layer(app),
             tls,
             protocol,
-            places: ClientPlaces::new(
-                config.max_connections,
-                config.max_connections_of_address,
-                config.trusted_proxies.clone(),
-            ),
+            places: ClientPlaces::new(config),
             head_time,
             trusted_proxies: config.trusted_proxies.clone(),
             stop_time: config.stop_time,
@@ -91,43 +101,43 @@ impl Front {
         watch: Watch,
         mut stop: watch::Receiver<bool>,
     ) {
+        static FAILURES: Seldom = Seldom::new();
         let graceful = GracefulShutdown::new();
+        // Where all places are in use, new connections wait here, and then in the operating system's queue. A place is taken only after a connection is
+        // accepted, so a listener without connections takes none from the other listeners.
+        let mut waiting: VecDeque<(TcpStream, SocketAddr)> = VecDeque::new();
         loop {
             watch.beat();
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+            let first = waiting.front().map(|(_, peer)| peer.ip());
+            let next = tokio::select! {
+                accepted = listener.accept(), if waiting.len() < WAITING => Next::Arrived(accepted),
+                place = self.place_for(first) => Next::Place(place),
                 _ = stop.wait_for(|stop| *stop) => break,
             };
-            let (stream, peer) = match accepted {
-                Ok(connection) => connection,
-                Err(error) => {
+            match next {
+                Next::Arrived(Ok((stream, peer))) => match self.places.take_to_watch(peer.ip()) {
+                    Some(place) => self.begin(stream, peer, place, graceful.watcher()),
+                    None => waiting.push_back((stream, peer)),
+                },
+                Next::Arrived(Err(error)) => {
                     // The file descriptors are probably used up: give the other connections time to finish.
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    if let Some(unsaid) = FAILURES.say() {
+                        tracing::warn!(%error, unsaid, "a connection could not be accepted");
+                    }
                     tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
                 }
-            };
-            // Where all places are in use, one connection waits here, and the others wait in the operating system's queue. A place is taken
-            // only after a connection is accepted, so a listener without connections takes none from the other listeners.
-            let place = tokio::select! {
-                place = self.places.take(peer.ip()) => place,
-                _ = stop.wait_for(|stop| *stop) => break,
-            };
-            let Some(place) = place else {
-                tracing::debug!(%peer, "the address has its share of connections");
-                continue;
-            };
-            let (front, watcher) = (Arc::clone(&self), graceful.watcher());
-            tokio::spawn(async move {
-                metrics::gauge!("clarion_http_connections").increment(1);
-                let known = place.known.clone();
-                tokio::select! {
-                    () = front.connection(stream, peer, known, watcher) => {}
-                    () = place.given_away() => tracing::debug!(%peer, "a connection of a stranger gives way"),
+                Next::Place(place) => {
+                    let Some((stream, peer)) = waiting.pop_front() else {
+                        continue;
+                    };
+                    match place {
+                        Some(place) => self.begin(stream, peer, place, graceful.watcher()),
+                        None => tracing::debug!(%peer, "the address has its share of connections"),
+                    }
                 }
-                metrics::gauge!("clarion_http_connections").decrement(1);
-            });
+            }
         }
+        drop(waiting);
         drop(listener);
         if tokio::time::timeout(self.stop_time, graceful.shutdown())
             .await
@@ -135,6 +145,33 @@ impl Front {
         {
             tracing::warn!("some requests did not finish within http.stop_seconds and are cut off");
         }
+    }
+
+    /// A place for the connection that has waited longest, if any waits.
+    async fn place_for(&self, first: Option<IpAddr>) -> Option<ClientPlace> {
+        match first {
+            Some(address) => self.places.take(address).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Serves a connection in a task of its own, as long as it has its place.
+    fn begin(
+        self: &Arc<Self>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        place: ClientPlace,
+        watcher: Watcher,
+    ) {
+        let front = Arc::clone(self);
+        tokio::spawn(async move {
+            let _counted = CountedConnection::new();
+            let known = place.known.clone();
+            tokio::select! {
+                () = front.connection(stream, peer, known, watcher) => {}
+                () = place.given_away() => tracing::debug!(%peer, "a connection of a stranger gives way"),
+            }
+        });
     }
 
     async fn connection(
@@ -219,82 +256,27 @@ impl Front {
     }
 }
 
+/// A connection is counted until this is dropped, also by a panic.
+struct CountedConnection(Gauge);
+
+impl CountedConnection {
+    fn new() -> Self {
+        let gauge = metrics::gauge!("clarion_http_connections");
+        gauge.increment(1);
+        Self(gauge)
+    }
+}
+
+impl Drop for CountedConnection {
+    fn drop(&mut self) {
+        self.0.decrement(1);
+    }
+}
+
 /// The other end of a connection, and ours.
 #[derive(Debug, Clone)]
 struct Client {
     peer: SocketAddr,
     local: SocketAddr,
     known: KnownClient,
-}
-
-/// Returns the client's own address. Only proxies that the operator has named are trusted: then it is the last address in X-Forwarded-For
-/// that is not itself such a proxy.
-fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
-    let is_trusted = |address: &IpAddr| trusted.iter().any(|network| network.contains(address));
-    let peer = peer.to_canonical();
-    if !is_trusted(&peer) {
-        return peer;
-    }
-    headers
-        .get_all("x-forwarded-for")
-        .iter()
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .rev()
-        // Entries to the left of an unreadable one were not written by a trusted proxy.
-        .map_while(address)
-        .find(|address| !is_trusted(address))
-        .unwrap_or(peer)
-}
-
-/// Reads one entry of X-Forwarded-For. Some proxies add the port.
-fn address(entry: &[u8]) -> Option<IpAddr> {
-    let entry = std::str::from_utf8(entry).ok()?.trim();
-    let with_port = || entry.parse::<SocketAddr>().map(|socket| socket.ip());
-    let address = entry.parse::<IpAddr>().or_else(|_| with_port()).ok()?;
-    Some(address.to_canonical())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_forwarded_address_is_believed_only_from_named_proxies() {
-        let address = |text: &str| text.parse::<IpAddr>().unwrap();
-        let mut headers = HeaderMap::new();
-        headers.append(
-            "x-forwarded-for",
-            "203.0.113.9, 198.51.100.7".parse().unwrap(),
-        );
-        headers.append("x-forwarded-for", "10.0.0.2".parse().unwrap());
-        let trusted = ["10.0.0.0/8".parse().unwrap()];
-        let from = |peer, headers: &HeaderMap| client_address(address(peer), headers, &trusted);
-        assert_eq!(
-            from("192.0.2.1", &headers),
-            address("192.0.2.1"),
-            "a stranger's word is not taken"
-        );
-        assert_eq!(
-            from("10.0.0.1", &headers),
-            address("198.51.100.7"),
-            "the last hop that is no proxy of ours"
-        );
-        assert_eq!(from("::ffff:10.0.0.1", &headers), address("198.51.100.7"));
-        assert_eq!(from("10.0.0.1", &HeaderMap::new()), address("10.0.0.1"));
-    }
-
-    #[test]
-    fn rubbish_in_front_of_the_forwarded_address_hides_nothing() {
-        let trusted = ["10.0.0.0/8".parse().unwrap()];
-        for forwarded in [
-            &b"rubbish, 198.51.100.7"[..],
-            b"\xff\xfe, 198.51.100.7, 10.0.0.2",
-            b",,198.51.100.7:4711",
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.append("x-forwarded-for", forwarded.try_into().unwrap());
-            let from = client_address("10.0.0.1".parse().unwrap(), &headers, &trusted);
-            assert_eq!(from, "198.51.100.7".parse::<IpAddr>().unwrap());
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! Places for connections: so many in all, and so many for one address. A connection that has not shown who it is, although it has had the time,
-//! gives way to a new one, the oldest first. So nobody keeps others out by holding connections open.
+//! gives way to a new one, the oldest first. So nobody keeps others out by holding connections open. A few places more are for those who watch over the
+//! server: they hear that it is busy.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -14,9 +15,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::KnownClient;
 use crate::client_network::network_of;
+use crate::config::HttpConfig;
 
 /// The time for a handshake and a request. A younger connection does not give way.
 const TO_INTRODUCE_ITSELF: Duration = Duration::from_secs(3);
+/// Places beyond the limits, for those who watch over the server.
+const FOR_WATCHERS: usize = 4;
 
 #[derive(Debug)]
 pub struct ClientPlaces {
@@ -24,6 +28,8 @@ pub struct ClientPlaces {
     limit_of_address: usize,
     /// The connections of a trusted proxy are those of many clients.
     trusted: Vec<IpNet>,
+    /// From here, the server is watched.
+    watchers: Vec<IpNet>,
     table: Mutex<Table>,
     freed: Notify,
 }
@@ -65,11 +71,12 @@ pub struct ClientPlace {
 }
 
 impl ClientPlaces {
-    pub fn new(limit: usize, limit_of_address: usize, trusted: Vec<IpNet>) -> Arc<Self> {
+    pub fn new(config: &HttpConfig) -> Arc<Self> {
         Arc::new(Self {
-            limit,
-            limit_of_address,
-            trusted,
+            limit: config.max_connections,
+            limit_of_address: config.max_connections_of_address,
+            trusted: config.trusted_proxies.clone(),
+            watchers: config.metrics_networks.clone(),
             table: Mutex::default(),
             freed: Notify::new(),
         })
@@ -80,7 +87,7 @@ impl ClientPlaces {
         loop {
             let mut freed = pin!(self.freed.notified());
             freed.as_mut().enable();
-            match self.try_take(address.to_canonical(), Instant::now()) {
+            match self.try_take(address, Instant::now()) {
                 Ok(place) => return Some(place),
                 Err(NoPlace::OfAddress) => return None,
                 Err(NoPlace::Full(None)) => freed.await,
@@ -91,21 +98,40 @@ impl ClientPlaces {
         }
     }
 
+    /// A place for somebody who watches over the server, if there is one: he does not wait behind others.
+    pub fn take_to_watch(self: &Arc<Self>, address: IpAddr) -> Option<ClientPlace> {
+        let is_watcher = self.is_watcher(address.to_canonical());
+        let place = is_watcher.then(|| self.try_take(address, Instant::now()));
+        place.and_then(Result::ok)
+    }
+
+    fn is_proxy(&self, address: IpAddr) -> bool {
+        is_of(&self.trusted, address)
+    }
+
+    /// A proxy brings everybody, so what comes through it is no watcher's.
+    fn is_watcher(&self, address: IpAddr) -> bool {
+        is_of(&self.watchers, address) && !self.is_proxy(address)
+    }
+
     fn try_take(self: &Arc<Self>, address: IpAddr, now: Instant) -> Result<ClientPlace, NoPlace> {
-        let is_proxy = self
-            .trusted
-            .iter()
-            .any(|network| network.contains(&address));
+        let address = address.to_canonical();
+        let is_proxy = self.is_proxy(address);
+        let more = if self.is_watcher(address) {
+            FOR_WATCHERS
+        } else {
+            0
+        };
         let address = network_of(address);
         let mut table = self.table();
         let of_address = table.of_address.get(&address).map_or(0, BTreeSet::len);
         if !is_proxy
-            && of_address >= self.limit_of_address
+            && of_address >= self.limit_of_address + more
             && table.shed(Some(address), now).is_err()
         {
             return Err(NoPlace::OfAddress);
         }
-        if table.open.len() >= self.limit {
+        if table.open.len() >= self.limit + more {
             table.shed(None, now).map_err(NoPlace::Full)?;
         }
         let (known, gives_way) = (KnownClient::default(), CancellationToken::new());
@@ -128,6 +154,10 @@ impl ClientPlaces {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_of(networks: &[IpNet], address: IpAddr) -> bool {
+    networks.iter().any(|network| network.contains(&address))
 }
 
 impl Table {
@@ -202,9 +232,20 @@ impl Drop for ClientPlace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     fn address(text: &str) -> IpAddr {
         text.parse().unwrap()
+    }
+
+    /// Proxies are at 192.0.2.9, and 198.51.100.0/24 watches.
+    fn places(limit: usize, limit_of_address: usize) -> Arc<ClientPlaces> {
+        let mut config = Config::from_parts("", &[]).unwrap().http;
+        config.max_connections = limit;
+        config.max_connections_of_address = limit_of_address;
+        config.trusted_proxies = vec!["192.0.2.9/32".parse().unwrap()];
+        config.metrics_networks = vec!["198.51.100.0/24".parse().unwrap()];
+        ClientPlaces::new(&config)
     }
 
     fn taken(places: &Arc<ClientPlaces>, from: &str, now: Instant) -> ClientPlace {
@@ -213,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_oldest_stranger_gives_way_and_a_known_client_does_not() {
-        let (places, now) = (ClientPlaces::new(3, 3, vec![]), Instant::now());
+        let (places, now) = (places(3, 3), Instant::now());
         let known = taken(&places, "192.0.2.1", now);
         known.known.note();
         let older = taken(&places, "192.0.2.2", now);
@@ -236,7 +277,7 @@ mod tests {
 
     #[test]
     fn an_address_has_its_part_and_pushes_out_only_its_own() {
-        let places = ClientPlaces::new(10, 2, vec!["192.0.2.9/32".parse().unwrap()]);
+        let places = places(10, 2);
         let (now, later) = (Instant::now(), Instant::now() + TO_INTRODUCE_ITSELF);
         let other = taken(&places, "192.0.2.2", now);
         let own = [0, 1].map(|_| taken(&places, "192.0.2.1", now));
@@ -258,8 +299,33 @@ mod tests {
     }
 
     #[test]
+    fn whoever_watches_has_places_that_no_other_takes() {
+        let (places, now) = (places(2, 2), Instant::now());
+        let known: Vec<_> = (1..=2)
+            .map(|host| taken(&places, &format!("192.0.2.{host}"), now))
+            .collect();
+        for place in &known {
+            place.known.note();
+        }
+        let watching = (0..FOR_WATCHERS).map(|_| places.take_to_watch(address("198.51.100.7")));
+        let watching: Vec<_> = watching.flatten().collect();
+        assert_eq!(watching.len(), FOR_WATCHERS);
+        for nobody in ["198.51.100.7", "192.0.2.3", "192.0.2.9"] {
+            assert!(places.take_to_watch(address(nobody)).is_none(), "{nobody}");
+        }
+        drop(watching);
+        let refused = places.try_take(address("192.0.2.3"), now).unwrap_err();
+        assert_eq!(refused, NoPlace::Full(None));
+        assert!(
+            places
+                .take_to_watch(address("::ffff:198.51.100.7"))
+                .is_some()
+        );
+    }
+
+    #[test]
     fn what_is_given_back_leaves_nothing_behind() {
-        let (places, began) = (ClientPlaces::new(4, 2, vec![]), Instant::now());
+        let (places, began) = (places(4, 2), Instant::now());
         for round in 0..100 {
             let now = began + TO_INTRODUCE_ITSELF * round;
             let kept: Vec<_> = (0..3)
@@ -274,7 +340,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_waits_gets_the_next_place() {
-        let places = ClientPlaces::new(1, 1, vec![]);
+        let places = places(1, 1);
         let first = taken(&places, "192.0.2.1", Instant::now());
         first.known.note();
         let waiting = Arc::clone(&places);

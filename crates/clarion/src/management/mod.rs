@@ -97,7 +97,7 @@ impl Management {
         actor: Actor,
         written: &str,
     ) -> anyhow::Result<Inspection> {
-        private_files::data_folder(&config.data_dir).context("data_dir")?;
+        private_files::folder(&config.data_dir).context("data_dir")?;
         let database = &config.database;
         let _lock = database.lock_for_serving()?;
         let before = database.inspect().await?;

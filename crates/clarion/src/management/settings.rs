@@ -280,22 +280,7 @@ mod tests {
             ("bill-download", "on"),
         ];
         let change = AccountChange::from_texts(texts).unwrap();
-        let mut account = crate::domain::account::Account {
-            sid: "a".repeat(32).parse().unwrap(),
-            name: "A".to_owned(),
-            auth_token: "b".repeat(32).parse().unwrap(),
-            state: crate::domain::account::AccountState::Active,
-            permissions: crate::domain::account::Permissions::default(),
-            limits: crate::domain::account::AccountLimits::default(),
-            balance: None,
-            spending_limit: None,
-            call_hours: None,
-            display_numbers: Vec::new(),
-            allowed_networks: Vec::new(),
-            has_do_not_call: false,
-            created_at: jiff::Timestamp::UNIX_EPOCH,
-            updated_at: jiff::Timestamp::UNIX_EPOCH,
-        };
+        let mut account = crate::domain::account::test_account("a".repeat(32).parse().unwrap());
         account.apply(change);
         let now = AccountChange::of(&account);
         let shown = |name: &str| {

@@ -1,6 +1,7 @@
 //! One server at a time serves from a SQLite file.
 
 use std::fs::{File, TryLockError};
+use std::path::Path;
 
 use anyhow::{Context, bail};
 
@@ -18,6 +19,16 @@ impl Drop for ServeLock {
     }
 }
 
+/// The files of a database that is there may have been made by something else, a copy for instance. They hold tokens.
+fn close_to_others(path: &Path) -> anyhow::Result<()> {
+    for part in ["", "-wal", "-shm", "-reserve"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(part);
+        private_files::close(Path::new(&file))?;
+    }
+    Ok(())
+}
+
 impl Database {
     /// One server at a time serves from a SQLite file: its leases belong to that process's life. The command line may still open the
     /// file beside it. Nodes that share a PostgreSQL need no such lock.
@@ -29,7 +40,10 @@ impl Database {
         let file = private_files::file(&lock)
             .with_context(|| format!("cannot make the lock file {}", lock.display()))?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(ServeLock(file))),
+            Ok(()) => {
+                close_to_others(path)?;
+                Ok(Some(ServeLock(file)))
+            }
             Err(TryLockError::WouldBlock) => {
                 bail!("another server is already serving from {}", path.display())
             }

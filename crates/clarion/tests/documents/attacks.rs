@@ -90,17 +90,21 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "prompts that fill the disk; a log that a full disk fills",
-        "no prompt is kept below twice `min_free_mb`; one line when a disk becomes full and one when it is free again",
+        "no prompt is kept below twice `min_free_mb`; one line when a disk becomes full and one when it is clearly free again; what fails meanwhile writes two lines a minute at last",
         &[
             "no_prompt_is_kept_on_a_disk_below_its_floor",
             "a_full_disk_is_one_line_of_the_log_and_a_free_one_another",
+            "what_goes_on_for_an_hour_is_said_ever_more_seldom_and_counted",
         ],
     ),
     (
         "a disk that others fill while calls are talking; a small disk that calls fill",
-        "a reserve is given up for the ends of calls; nothing new begins until there is room, then all goes on by itself",
+        "a reserve is given up for what has begun, its last half for the ends and the progress of calls alone; nothing new begins until there is room, then all goes on by itself",
         &[
             "calls_that_have_begun_end_on_a_full_disk",
+            "the_last_half_of_the_reserve_is_for_the_ends_of_calls",
+            "what_is_no_end_of_a_call_leaves_the_last_half_of_the_reserve_alone",
+            "what_waits_for_the_writer_while_the_disk_becomes_full_is_refused_then",
             "a_small_disk_that_calls_have_filled_goes_on_when_it_is_freed",
             "a_full_disk_refuses_calls_until_there_is_room_again",
             "calls_that_talk_while_the_disk_of_postgresql_is_full_end_once_and_none_is_lost",
@@ -170,8 +174,12 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         "one mobile called thirteen times at once by `-0` to `-12`",
         "caps and one call at a time count the number without its extension",
         &[
+            "one_mobile_by_thirteen_extensions_is_one_call_at_a_time",
+            "one_mobile_by_thirteen_extensions_is_one_call_at_a_time_on_postgres",
             "a_callee_who_has_had_the_calls_of_the_day_is_not_called_again",
+            "a_callee_who_has_had_the_calls_of_the_day_is_not_called_again_on_postgres",
             "extensions_are_no_way_around_the_cap_of_a_number_unless_it_is_a_switchboard",
+            "extensions_are_no_way_around_the_cap_of_a_switchboard_on_postgres",
         ],
     ),
     (
@@ -205,8 +213,9 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "a Contact or Record-Route to this machine, or to another transport",
-        "the request goes to the trunk, by its transport",
+        "the request goes to the trunk, by its transport; to this machine only if the trunk is there",
         &[
+            "a_call_leads_to_this_machine_only_if_its_trunk_is_there",
             "a_contact_or_route_to_where_the_trunk_is_not_leads_back_to_the_trunk",
             "a_contact_or_route_does_not_change_the_transport",
         ],
@@ -223,6 +232,14 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         "sixty idle connections of one address, at a server with sixty places",
         "half of the places for one address; strangers give way after 3 s, the oldest first",
         &["idle_connections_of_strangers_keep_nobody_out"],
+    ),
+    (
+        "all places of the server taken by connections of customers, so that monitoring takes it for dead",
+        "four places more for `http.metrics_networks`, and nobody waits behind those who wait for a place",
+        &[
+            "whoever_watches_is_answered_when_all_places_are_taken",
+            "whoever_watches_has_places_that_no_other_takes",
+        ],
     ),
     (
         "plain HTTP on the port for TLS",
@@ -262,8 +279,9 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "telling applications of other accounts from those that do not exist",
-        "111181 for both",
+        "111181 for both, and both are remembered for half a second alike",
         &[
+            "an_application_of_another_is_remembered_as_one_that_does_not_exist",
             "an_application_must_be_active_and_of_this_account",
             "bills.rs::what_is_wrong_with_a_request_has_its_code",
         ],
@@ -283,7 +301,7 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "another user of the machine reads prompts, or holds the lock file",
-        "umask 077, private folders; `clarion check` names what is open",
+        "umask 077, private folders; a start takes `data_dir` and the files of the database from others; `clarion check` names what is open",
         &[
             "nobody_else_reads_what_a_server_writes",
             "what_others_can_read_is_a_problem",
@@ -327,7 +345,7 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "a bill file that was changed on the disk",
-        "checked by its hash before it is served, and made again",
+        "checked by its hash each time before it is served, whatever the file system says of it, and made again",
         &["a_bill_file_is_checked_by_its_hash_before_it_is_served"],
     ),
     (

@@ -277,6 +277,10 @@ async fn nobody_else_reads_what_a_server_writes() {
         std::fs::create_dir_all(data.join(old)).unwrap();
     }
     std::fs::write(data.join("clarion.lock"), "").unwrap();
+    // As after `cp` of a backup.
+    let database = data.join("clarion.db");
+    std::fs::write(&database, "").unwrap();
+    std::fs::set_permissions(&database, std::fs::Permissions::from_mode(0o664)).unwrap();
     let open = std::fs::Permissions::from_mode(0o777);
     for path in [
         &data,
@@ -311,9 +315,11 @@ async fn nobody_else_reads_what_a_server_writes() {
     assert!(found.iter().any(|(path, _)| path.ends_with("clarion.lock")));
     for (path, mode) in found {
         // A group that was let in stays.
-        let was_there = ["/voices", "/bills", "/prompts"]
-            .iter()
-            .any(|old| path.ends_with(old));
+        let was_there = [
+            "/data", "/voices", "/bills", "/prompts", ".db", ".db-wal", ".db-shm",
+        ]
+        .iter()
+        .any(|old| path.ends_with(old));
         let closed = if was_there { 0o007 } else { 0o077 };
         assert_eq!(mode & closed, 0, "{path} has mode {mode:o}");
     }

@@ -1,6 +1,7 @@
 //! The token opens one file of one account for its time, and a token that is not good tells nothing, in either format.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use clarion::client::ApiCredentials;
 use clarion::domain::account::AccountChange;
@@ -151,6 +152,18 @@ fn csv_files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Overwrites a file, and puts back when it was changed last: to the file system it is as before.
+fn write_at(file: &Path, bytes: &[u8], changed_at: SystemTime) {
+    use std::io::Write;
+    let mut open = std::fs::OpenOptions::new()
+        .write(true)
+        .truncate(true)
+        .open(file)
+        .unwrap();
+    open.write_all(bytes).unwrap();
+    open.set_modified(changed_at).unwrap();
+}
+
 /// A file that was tampered with is not served: it is made again from the lines of its day, which do not change.
 #[tokio::test]
 async fn a_bill_file_is_checked_by_its_hash_before_it_is_served() {
@@ -161,14 +174,15 @@ async fn a_bill_file_is_checked_by_its_hash_before_it_is_served() {
     let mut files = Vec::new();
     csv_files(&server.folder.path().join("data/bills"), &mut files);
     assert_eq!(files.len(), 1);
-    // Cut off, changed without another length, and gone.
+    // Cut off, changed without another length or time of change, and gone.
     let whole = std::fs::read(&files[0]).unwrap();
     let mut changed = whole.clone();
     let last = changed.len() - 3;
     changed[last] ^= 1;
     for wrong in [Some(&whole[..20]), Some(&changed), None] {
+        let changed_at = std::fs::metadata(&files[0]).unwrap().modified().unwrap();
         match wrong {
-            Some(bytes) => std::fs::write(&files[0], bytes).unwrap(),
+            Some(bytes) => write_at(&files[0], bytes, changed_at),
             None => std::fs::remove_file(&files[0]).unwrap(),
         }
         let part = server

@@ -81,7 +81,7 @@ async fn refuses_calls_while_it_is_full(how: &[(&str, &str)]) {
     let mut caller = Caller::connect(&server.client).await.unwrap();
     let before = caller.place_call().await.unwrap();
     std::fs::write(&fault, "full").unwrap();
-    assert_eq!(caller.refused().await, "111000");
+    assert_eq!(caller.refused().await, "190014");
     std::fs::remove_file(&fault).unwrap();
     let mut after = None;
     eventually("calls are accepted again", async || {
@@ -202,16 +202,21 @@ impl SmallDisk {
         .await;
     }
 
-    /// From now on so much can be written.
-    fn leave_room(&self, bytes: u64) {
-        let files = [
-            "clarion.db",
-            "clarion.db-wal",
-            "clarion.db-shm",
-            "clarion.db-reserve",
-        ];
+    /// From now on so much can be written. Returns how much of the reserve was left then.
+    fn leave_room(&self, bytes: u64) -> u64 {
+        let reserve = self.bytes("clarion.db-reserve");
+        let files = ["clarion.db", "clarion.db-wal", "clarion.db-shm"];
         let used: u64 = files.iter().map(|file| self.bytes(file)).sum();
-        std::fs::write(&self.fault, format!("room {}", used + bytes)).unwrap();
+        std::fs::write(&self.fault, format!("room {}", used + reserve + bytes)).unwrap();
+        reserve
+    }
+
+    async fn are_talking(&self, count: u32) {
+        eventually("all are talking", async || {
+            let answered = "clarion_calls{state=\"answered\"}";
+            self.server.metric(answered).await == Some(f64::from(count))
+        })
+        .await;
     }
 
     async fn place(&self, caller: &mut Caller, number: usize) -> Result<String, String> {
@@ -248,16 +253,39 @@ async fn have_begun_and_end(small: SmallDisk) {
     for number in 0..40 {
         calls.push(small.place(&mut caller, number).await.unwrap());
     }
-    eventually("all are talking", async || {
-        let answered = "clarion_calls{state=\"answered\"}";
-        small.server.metric(answered).await == Some(40.0)
-    })
-    .await;
+    small.are_talking(40).await;
     small.make_log_short().await;
     small.leave_room(0);
     small.all_are_reported(&calls).await;
     let full = small.server.metric("clarion_store_disk_full_total").await;
     assert!(full >= Some(1.0), "their ends found the disk full");
+}
+
+/// Others take half of what was kept as well, while the server has callbacks to send: what is left is for the ends of calls alone.
+#[tokio::test]
+async fn the_last_half_of_the_reserve_is_for_the_ends_of_calls() {
+    let small = SmallDisk::new().await;
+    let mut caller = Caller::connect(&small.server.client).await.unwrap();
+    let mut calls = Vec::new();
+    for number in 0..40 {
+        calls.push(small.place(&mut caller, number).await.unwrap());
+    }
+    small.are_talking(40).await;
+    small.make_log_short().await;
+    eventually("others have taken the first half, too", async || {
+        small.leave_room(0) < 16 << 20
+    })
+    .await;
+    let billed = "SELECT CAST(count(*) AS TEXT) FROM bill_lines";
+    eventually("all have ended on the full disk", async || {
+        text_of(&small.installation.database, billed).await == "40"
+    })
+    .await;
+    assert_eq!(small.bytes("clarion.db-reserve"), 0, "all of it was needed");
+    let refused = small.place(&mut caller, calls.len()).await;
+    assert_eq!(refused.unwrap_err(), "190014");
+    std::fs::remove_file(&small.fault).unwrap();
+    small.all_are_reported(&calls).await;
 }
 
 /// The calls themselves fill a small disk. What was accepted waits there, and all of it is called and reported when there is room.

@@ -6,6 +6,7 @@ use clarion::domain::account::{AccountChange, ApplicationChange};
 use clarion::domain::call_record::{CallFilter, CallRecord};
 use tokio::io::AsyncWriteExt;
 
+use crate::calls::stage::on_postgres;
 use crate::support::raw::read_answer;
 use crate::support::{SID, TestServer, eventually, status_code};
 
@@ -144,9 +145,9 @@ async fn one_accounts_limit_is_not_anothers() {
 }
 
 /// Calls lead to the telephone in the server.
-async fn calling(dispatch: &str) -> TestServer {
+async fn calling(database: &str, dispatch: &str) -> TestServer {
     TestServer::start_with(&format!(
-        "[dispatch]\n{dispatch}[[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 50\ncalls_per_second = 200\nprefixes = [\"\"]\n"
+        "{database}[dispatch]\n{dispatch}[[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 50\ncalls_per_second = 200\nprefixes = [\"\"]\n"
     ))
     .await
 }
@@ -170,9 +171,8 @@ async fn ended(server: &TestServer, count: usize) -> Vec<CallRecord> {
     records
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_callee_who_has_had_the_calls_of_the_day_is_not_called_again() {
-    let server = calling("callee_per_day = 2\n").await;
+async fn call_one_callee_until_the_day_is_full(database: &str) {
+    let server = calling(database, "callee_per_day = 2\n").await;
     let fields = "<to>13800000002</to><mediaTxt>x</mediaTxt>";
     for count in 1..=2 {
         assert_eq!(status_code(&server.call_xml(fields).await), "000000");
@@ -190,9 +190,18 @@ async fn a_callee_who_has_had_the_calls_of_the_day_is_not_called_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn extensions_are_no_way_around_the_cap_of_a_number_unless_it_is_a_switchboard() {
+async fn a_callee_who_has_had_the_calls_of_the_day_is_not_called_again() {
+    call_one_callee_until_the_day_is_full("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callee_who_has_had_the_calls_of_the_day_is_not_called_again_on_postgres() {
+    call_one_callee_until_the_day_is_full(&on_postgres().await).await;
+}
+
+async fn call_by_nine_extensions(database: &str) {
     let settings = "callee_per_day = 1\n[numbers]\nswitchboards = [\"+861052823298\"]\nswitchboard_lines = 3\n";
-    let server = calling(settings).await;
+    let server = calling(database, settings).await;
     let mut accepted = 0;
     for extension in 0..9 {
         let fields = format!("<to>010-52823298-{extension}</to><mediaTxt>x</mediaTxt>");
@@ -205,8 +214,18 @@ async fn extensions_are_no_way_around_the_cap_of_a_number_unless_it_is_a_switchb
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn extensions_are_no_way_around_the_cap_of_a_number_unless_it_is_a_switchboard() {
+    call_by_nine_extensions("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn extensions_are_no_way_around_the_cap_of_a_switchboard_on_postgres() {
+    call_by_nine_extensions(&on_postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_application_has_limits_of_its_own() {
-    let server = calling("ring_seconds = 1\n").await;
+    let server = calling("", "ring_seconds = 1\n").await;
     let change = ApplicationChange {
         calls_at_once: Some(Some(1)),
         ..ApplicationChange::default()

@@ -40,6 +40,10 @@ pub fn message(bytes: &[u8]) -> bool {
             challenge::hide(&mut response);
             let q850 = headers::q850(&response).map(|q850| q850.cause);
             let _ = Cause::from_response(response.status_code.code(), q850);
+            let _ = headers::retry_after(&response);
+            let shortest = invite_outcome::shortest_session(&response);
+            assert!(shortest.is_none() || response.status_code.code() == 422);
+            let _ = invite_outcome::allows(&response, "UPDATE");
             let interval = headers::header_value(&response, "Session-Expires");
             let _ = interval.and_then(|value| SessionTimer::from_answer(&value));
             snapshot(DialogSnapshot::of_answer(&response, None).as_ref());

@@ -39,11 +39,15 @@ impl Answer {
 
     /// True if the peer says that it understands this method.
     pub(super) fn allows(&self, method: &str) -> bool {
-        let allowed = header_value(&*self.0, "Allow").unwrap_or_default();
-        allowed
-            .split(',')
-            .any(|allowed| allowed.trim().eq_ignore_ascii_case(method))
+        allows(&self.0, method)
     }
+}
+
+pub(super) fn allows(response: &Response, method: &str) -> bool {
+    let allowed = header_value(response, "Allow").unwrap_or_default();
+    allowed
+        .split(',')
+        .any(|allowed| allowed.trim().eq_ignore_ascii_case(method))
 }
 
 /// Why a leg was not answered, and what the peer suggests instead.
@@ -62,12 +66,15 @@ impl FailedInvite {
 
     /// The interval that a 422 asks for (RFC 4028 section 6).
     pub fn shortest_session(&self) -> Option<u32> {
-        let response = self.response.as_ref()?;
-        if response.status_code.code() != 422 {
-            return None;
-        }
-        header_value(&**response, "Min-SE")?.trim().parse().ok()
+        shortest_session(self.response.as_deref()?)
     }
+}
+
+pub(super) fn shortest_session(response: &Response) -> Option<u32> {
+    if response.status_code.code() != 422 {
+        return None;
+    }
+    header_value(response, "Min-SE")?.trim().parse().ok()
 }
 
 /// The addresses that a response sends us to, if it is a 3xx.

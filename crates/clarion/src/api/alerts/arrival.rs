@@ -176,7 +176,7 @@ async fn find(api: &Api, parts: &Parts, from: IpAddr) -> Result<Found, Refusal> 
         ));
     }
     let directory = &api.admission.directory;
-    let application = directory.application(&intake.app).await?;
+    let application = directory.application(&intake.app, None).await?;
     let account = directory.read_account(&application.account).await?;
     let account = account.ok_or(StatusCode::AppMissing)?;
     account.check_state()?;
@@ -212,7 +212,7 @@ async fn by_token(api: &Api, parts: &Parts) -> Result<Option<Intake>, Refusal> {
 }
 
 /// As bearer, or in the query where a tool cannot send headers.
-fn token(parts: &Parts) -> Option<IntakeToken> {
+pub fn token(parts: &Parts) -> Option<IntakeToken> {
     let header = parts.headers.get(AUTHORIZATION);
     let bearer = header.and_then(|value| {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;

@@ -23,6 +23,7 @@ use super::{callbacks, column};
 use crate::domain::call::NewCall;
 use crate::domain::callback::{EventSubscription, RespUrl};
 use crate::domain::request_key::{Accepted, AcceptedCall};
+use crate::seldom::Seldom;
 use crate::store::StoreError;
 use crate::store::binding::millis;
 use crate::store::statements::queue::stored_notice;
@@ -72,11 +73,11 @@ impl Waiting {
     }
 
     /// What is known when it is not tried again.
-    fn give_up(self, problem: &str) {
+    fn give_up(self, problem: StoreError) {
         let error = if self.in_doubt {
-            StoreError::Unknown(problem.to_owned())
+            StoreError::Unknown(problem.to_string())
         } else {
-            StoreError::failed(problem)
+            problem
         };
         self.answer(Err(error));
     }
@@ -208,7 +209,8 @@ async fn commit_and_answer(pool: &SessionPool, limit: TimeLimit, batch: &mut Vec
 fn give_up_on_the_late(batch: &mut Vec<Pending>) {
     let now = Instant::now();
     for late in batch.extract_if(.., |pending| pending.waiting.until <= now) {
-        late.waiting.give_up("the database was away for too long");
+        let problem = StoreError::failed("the database was away for too long");
+        late.waiting.give_up(problem);
     }
 }
 
@@ -229,6 +231,8 @@ enum CommitError {
     Refused(String),
     /// Making the batch ready, or sending it, panicked.
     Panicked(String),
+    /// The disk of the database is full.
+    NoRoom,
     /// There was no answer, or no database to ask.
     Unanswered { problem: String, in_doubt: bool },
 }
@@ -245,10 +249,17 @@ impl CommitError {
         orders: Vec<(AcceptedCall, Waiting)>,
         batch: &mut Vec<Pending>,
     ) {
+        static FAILURES: Seldom = Seldom::new();
         let (problem, may_pass, in_doubt) = match self {
-            Self::Refused(problem) => (problem, false, false),
-            Self::Panicked(message) => (format!("the commit panicked: {message}"), false, true),
-            Self::Unanswered { problem, in_doubt } => (problem, !pool.is_closed(), in_doubt),
+            Self::Refused(problem) => (StoreError::Failed(problem), false, false),
+            Self::Panicked(message) => {
+                let problem = format!("the commit panicked: {message}");
+                (StoreError::Failed(problem), false, true)
+            }
+            Self::NoRoom => (StoreError::NoRoom, false, false),
+            Self::Unanswered { problem, in_doubt } => {
+                (StoreError::Failed(problem), !pool.is_closed(), in_doubt)
+            }
         };
         let mut given_up = 0;
         for (order, mut waiting) in orders {
@@ -257,11 +268,13 @@ impl CommitError {
                 batch.push(Pending { order, waiting });
             } else {
                 given_up += 1;
-                waiting.give_up(&problem);
+                waiting.give_up(problem.clone());
             }
         }
         if given_up > 0 {
-            tracing::error!(error = %problem, calls = given_up, "calls could not be accepted");
+            if let Some(unsaid) = FAILURES.say() {
+                tracing::error!(error = %problem, calls = given_up, unsaid, "calls could not be accepted");
+            }
         }
     }
 }
@@ -278,6 +291,7 @@ async fn commit(
     })?;
     let new = match insert_new(&session, orders).await {
         Ok(new) => new,
+        Err(error) if error.is_full() => return Err(CommitError::NoRoom),
         Err(error) if error.is_final() => {
             return Err(CommitError::Refused(error.text().to_owned()));
         }

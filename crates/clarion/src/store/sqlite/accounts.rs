@@ -14,7 +14,7 @@ use crate::store::{AccountBook, StoreError};
 #[async_trait]
 impl AccountBook for SqliteStore {
     async fn add_account(&self, account: Account) -> Result<(), StoreError> {
-        self.write(move |db| match find(db, &account.sid)? {
+        self.write_beside(move |db| match find(db, &account.sid)? {
             Some(_) => Err(StoreError::account_exists(&account.sid)),
             None => save(db, &account),
         })
@@ -37,7 +37,7 @@ impl AccountBook for SqliteStore {
         change: AccountChange,
     ) -> Result<Account, StoreError> {
         let sid = sid.clone();
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let mut account = find(db, &sid)?.ok_or_else(|| StoreError::no_account(&sid))?;
             account.apply(change.clone());
             save(db, &account)?;
@@ -47,7 +47,7 @@ impl AccountBook for SqliteStore {
     }
 
     async fn add_application(&self, application: Application) -> Result<(), StoreError> {
-        self.write(move |db| add_application(db, &application))
+        self.write_beside(move |db| add_application(db, &application))
             .await
     }
 
@@ -77,7 +77,7 @@ impl AccountBook for SqliteStore {
         change: ApplicationChange,
     ) -> Result<Application, StoreError> {
         let id = id.clone();
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let found = find_application(db, &id)?;
             let mut application = found.ok_or_else(|| StoreError::no_application(&id))?;
             application.apply(change.clone());

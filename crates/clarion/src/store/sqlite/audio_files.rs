@@ -50,7 +50,7 @@ impl AudioCatalog for SqliteStore {
     }
 
     async fn add_audio_files(&self, files: Vec<AddedFile>) -> Result<(), StoreError> {
-        self.write(move |db| {
+        self.begin(move |db| {
             for file in &files {
                 let values = params![
                     file.owner.as_stored(),
@@ -83,7 +83,7 @@ impl AudioCatalog for SqliteStore {
         name: &FileName,
     ) -> Result<(), StoreError> {
         let (owner, name) = (owner.clone(), name.clone());
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let values = [owner.as_stored(), name.as_str()];
             match db.run(audio_files::REMOVE.sqlite, values)? {
                 0 => Err(audio_files::missing(&name)),
@@ -106,7 +106,7 @@ impl AudioCatalog for SqliteStore {
         charge: AudioCharge,
         quota: Option<AudioQuota>,
     ) -> Result<Result<(), Refusal>, StoreError> {
-        self.write(move |db| charge_application(db, &charge, quota))
+        self.begin(move |db| charge_application(db, &charge, quota))
             .await
     }
 
@@ -125,7 +125,7 @@ impl AudioCatalog for SqliteStore {
         charges: Vec<DroppedCharge>,
         before: Timestamp,
     ) -> Result<(), StoreError> {
-        self.write(move |db| {
+        self.write_beside(move |db| {
             for charge in &charges {
                 let values = params![
                     charge.app.as_str(),

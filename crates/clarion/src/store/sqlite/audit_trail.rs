@@ -13,7 +13,7 @@ use crate::store::{AuditTrail, StoreError};
 #[async_trait]
 impl AuditTrail for SqliteStore {
     async fn note_change(&self, entry: AuditEntry) -> Result<(), StoreError> {
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let values = params![
                 entry.at.as_millisecond(),
                 entry.actor.operator,

@@ -13,7 +13,7 @@ use crate::store::{ListBook, StoreError};
 #[async_trait]
 impl ListBook for SqliteStore {
     async fn add_list(&self, list: CallList) -> Result<(), StoreError> {
-        self.write(move |db| {
+        self.write_beside(move |db| {
             if !db.exists(accounts::FIND.sqlite, [list.account.as_str()])? {
                 return Err(StoreError::no_account(&list.account));
             }
@@ -27,7 +27,7 @@ impl ListBook for SqliteStore {
     }
 
     async fn set_list(&self, list: CallList) -> Result<(), StoreError> {
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let values = call_lists::values(&list);
             match db.run(call_lists::SET.sqlite, params_from_iter(values))? {
                 1 => Ok(()),
@@ -39,7 +39,7 @@ impl ListBook for SqliteStore {
 
     async fn remove_list(&self, account: &AccountSid, name: &ListName) -> Result<(), StoreError> {
         let (account, name) = (account.clone(), name.clone());
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let values = [account.as_str(), name.as_str()];
             match db.run(call_lists::REMOVE.sqlite, values)? {
                 1 => Ok(()),

@@ -95,7 +95,7 @@ impl CallbackQueue for SqliteStore {
         claim: CallbackClaim,
     ) -> Result<Option<Vec<ClaimedCallback>>, StoreError> {
         let clock = self.clock.clone();
-        let taken = self.write(move |db| take(db, &claim, clock.now()));
+        let taken = self.write_beside(move |db| take(db, &claim, clock.now()));
         Ok(Some(taken.await?))
     }
 
@@ -104,7 +104,7 @@ impl CallbackQueue for SqliteStore {
         ended: Vec<EndedAttempt>,
     ) -> Result<Vec<CallbackKey>, StoreError> {
         let clock = self.clock.clone();
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let mut recorded = Vec::with_capacity(ended.len());
             for attempt in &ended {
                 if record(db, attempt, &clock)? {
@@ -117,7 +117,7 @@ impl CallbackQueue for SqliteStore {
     }
 
     async fn release_callbacks(&self, leases: Vec<CallbackLease>) -> Result<(), StoreError> {
-        self.write(move |db| {
+        self.write_beside(move |db| {
             for lease in &leases {
                 let (sid, seq) = (lease.key.call.as_str(), lease.key.seq);
                 db.run(RELEASE, params![sid, seq, lease.fence])?;
@@ -130,7 +130,7 @@ impl CallbackQueue for SqliteStore {
     /// One process serves at a time, so whatever another one holds is held by a process that is gone.
     async fn reclaim_callbacks(&self, node: &str) -> Result<u64, StoreError> {
         let node = node.to_owned();
-        self.write(move |db| Ok(db.run(RECLAIM, [&node])? as u64))
+        self.write_beside(move |db| Ok(db.run(RECLAIM, [&node])? as u64))
             .await
     }
 
@@ -141,7 +141,7 @@ impl CallbackQueue for SqliteStore {
         limit: u32,
     ) -> Result<u64, StoreError> {
         let clock = self.clock.clone();
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let due_by = clock.now() - millis(waited);
             let values = params![now.as_millisecond(), due_by, limit];
             Ok(db.run(GIVE_UP_LATE, values)? as u64)
@@ -180,7 +180,7 @@ impl CallbackQueue for SqliteStore {
 
     async fn replay_callback(&self, key: &CallbackKey) -> Result<(), StoreError> {
         let (key, clock) = (key.clone(), self.clock.clone());
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let values = params![key.call.as_str(), key.seq, clock.now()];
             if db.run(REPLAY, values)? > 0 {
                 return Ok(());
@@ -195,12 +195,13 @@ impl CallbackQueue for SqliteStore {
 
     async fn replay_callbacks(&self, step: ReplayStep) -> Result<Replayed, StoreError> {
         let clock = self.clock.clone();
-        self.write(move |db| replay(db, &step, clock.now())).await
+        self.write_beside(move |db| replay(db, &step, clock.now()))
+            .await
     }
 
     async fn owe_event(&self, owed: OwedCallback) -> Result<bool, StoreError> {
         let clock = self.clock.clone();
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let call = owed.key.call.as_str();
             let last: i32 =
                 db.only_row(callbacks::LAST_EVENT.sqlite, [call], |row| row.number(0))?;

@@ -19,7 +19,7 @@ use supervisor::Supervisor;
 
 use super::BUSY_TIMEOUT;
 use super::failure::{stop_if_lost, stop_the_disk_failed};
-use super::reserve::Reserve;
+use super::reserve::{GivenUp, Reserve};
 use crate::seldom::Seldom;
 
 /// Frames (4 KiB each) that come in before they are copied.
@@ -98,10 +98,9 @@ impl Backlog {
     /// Called by the writer between two transactions: has the log copied, and starts it anew when it is long and little is left to copy.
     pub fn relieve(&self, writing: &Connection) {
         // A log that stays as long as it is takes no more of a full disk.
-        let long = if self.reserve.is_given_up() {
-            0
-        } else {
-            LONG_LOG
+        let long = match self.reserve.given_up() {
+            GivenUp::Nothing => LONG_LOG,
+            GivenUp::Half | GivenUp::All => 0,
         };
         let mut state = self.state();
         if state.is_to_be_restarted(long) {

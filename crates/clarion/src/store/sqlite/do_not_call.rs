@@ -35,7 +35,7 @@ impl DoNotCallBook for SqliteStore {
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         let account = account.clone();
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let mut added = 0;
             for digits in &numbers {
                 added += u64::from(add(db, &account, digits, &source, now)?);
@@ -51,7 +51,7 @@ impl DoNotCallBook for SqliteStore {
         digits: &str,
     ) -> Result<bool, StoreError> {
         let (account, digits) = (account.clone(), digits.to_owned());
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let values = [account.as_str(), digits.as_str()];
             Ok(db.run(do_not_call::REMOVE.sqlite, values)? == 1)
         })

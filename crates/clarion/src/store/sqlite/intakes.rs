@@ -16,7 +16,7 @@ use crate::store::{IntakeBook, SeenIncident, StoreError};
 #[async_trait]
 impl IntakeBook for SqliteStore {
     async fn add_intake(&self, intake: Intake) -> Result<(), StoreError> {
-        self.write(move |db| {
+        self.write_beside(move |db| {
             if !db.exists(accounts::FIND_APPLICATION.sqlite, [intake.app.as_str()])? {
                 return Err(StoreError::no_application(&intake.app));
             }
@@ -30,7 +30,7 @@ impl IntakeBook for SqliteStore {
     }
 
     async fn set_intake(&self, intake: Intake, read_at: Timestamp) -> Result<bool, StoreError> {
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let values = params_from_iter(intakes::set_values(&intake, read_at));
             Ok(db.run(intakes::SET.sqlite, values)? == 1)
         })
@@ -44,7 +44,7 @@ impl IntakeBook for SqliteStore {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let name = name.clone();
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let values = params![name.as_str(), token.as_str(), now.as_millisecond()];
             match db.run(intakes::SET_TOKEN.sqlite, values)? {
                 1 => Ok(()),
@@ -56,7 +56,7 @@ impl IntakeBook for SqliteStore {
 
     async fn remove_intake(&self, name: &IntakeName) -> Result<(), StoreError> {
         let name = name.clone();
-        self.write(move |db| {
+        self.write_beside(move |db| {
             db.run(intakes::REMOVE_INCIDENTS.sqlite, [name.as_str()])?;
             match db.run(intakes::REMOVE.sqlite, [name.as_str()])? {
                 1 => Ok(()),
@@ -110,7 +110,7 @@ impl IntakeBook for SqliteStore {
     }
 
     async fn note_notice(&self, incident: Incident, is_own: bool) -> Result<bool, StoreError> {
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let values = params_from_iter(intakes::notice_values(&incident, is_own));
             Ok(db.run(intakes::NOTE_NOTICE.sqlite, values)? == 1)
         })
@@ -134,7 +134,7 @@ impl IntakeBook for SqliteStore {
 
     async fn close_incident(&self, incident: &Incident) -> Result<bool, StoreError> {
         let incident = incident.clone();
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let values = params_from_iter(intakes::close_values(&incident));
             Ok(db.run(intakes::CLOSE.sqlite, values)? == 1)
         })
@@ -157,7 +157,7 @@ impl IntakeBook for SqliteStore {
     }
 
     async fn forget_incidents(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let values = params![before.as_millisecond(), limit];
             Ok(db.run(intakes::FORGET.sqlite, values)? as u64)
         })

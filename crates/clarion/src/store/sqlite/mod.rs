@@ -17,6 +17,7 @@ use tokio::sync::{Notify, Semaphore};
 use self::checkpoint::{Backlog, Checkpointer};
 use self::query::Query;
 use self::queue_clock::QueueClock;
+use self::reserve::GivenUp;
 use self::writer::Writer;
 use super::migrations::{SchemaRight, WANTED};
 use super::statements::PROBE;
@@ -47,6 +48,8 @@ mod queue;
 pub mod queue_clock;
 mod records;
 mod reserve;
+#[cfg(test)]
+mod reserve_tests;
 mod schema;
 mod views;
 mod writer;
@@ -114,16 +117,44 @@ impl SqliteStore {
         })
     }
 
-    /// Like `write`, for what begins a call: it leaves the reserve to the calls that have begun.
+    /// Like `write`, for what begins something: it leaves the reserve to what has begun.
     async fn begin<T, F>(&self, change: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
-        if self.backlog.reserve.is_given_up() {
-            return Err(StoreError::NoRoom);
-        }
-        self.write(change).await
+        self.write_until(GivenUp::Half, change).await
+    }
+
+    /// Like `write`, for what begins nothing and yet is neither the end of a call nor its progress: it leaves the last half of the reserve to those.
+    async fn write_beside<T, F>(&self, change: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        self.write_until(GivenUp::All, change).await
+    }
+
+    /// Makes a change unless so much of the reserve was given up.
+    async fn write_until<T, F>(&self, too_much: GivenUp, change: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        let backlog = Arc::clone(&self.backlog);
+        let has_room = move || {
+            if backlog.reserve.given_up() >= too_much {
+                return Err(StoreError::NoRoom);
+            }
+            Ok(())
+        };
+        has_room()?;
+        self.write(move |db| {
+            // The disk may have become full since it was handed in, by this very change perhaps.
+            has_room()?;
+            change(db)
+        })
+        .await
     }
 
     /// Hands a change to the writer and waits until it is durable.
@@ -278,7 +309,7 @@ impl WriteProbe for SqliteStore {
         // The turn goes along with the change: whoever asks again waits for this one, also when nobody waits for its answer any more.
         let turn = Arc::clone(&self.probe).acquire_owned().await;
         let turn = turn.map_err(StoreError::failed)?;
-        self.write(move |db| {
+        self.begin(move |db| {
             let _turn = &turn;
             match db.run(PROBE.sqlite, [])? {
                 1 => Ok(()),

@@ -13,7 +13,7 @@ use crate::store::{OperatorBook, StoreError};
 #[async_trait]
 impl OperatorBook for SqliteStore {
     async fn add_operator(&self, operator: Operator) -> Result<(), StoreError> {
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let values = operators::values(&operator);
             match db.run(operators::ADD.sqlite, params_from_iter(values))? {
                 1 => Ok(()),
@@ -44,7 +44,7 @@ impl OperatorBook for SqliteStore {
         change: OperatorChange,
     ) -> Result<Operator, StoreError> {
         let name = name.clone();
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let values = params_from_iter(operators::change_values(&name, &change));
             let changed = db.row(operators::CHANGE.sqlite, values, |row| {
                 operators::operator(row)
@@ -56,7 +56,7 @@ impl OperatorBook for SqliteStore {
 
     async fn remove_operator(&self, name: &OperatorName) -> Result<(), StoreError> {
         let name = name.clone();
-        self.write(
+        self.write_beside(
             move |db| match db.run(operators::REMOVE.sqlite, [name.as_str()])? {
                 1 => Ok(()),
                 _ => Err(StoreError::no_operator(&name)),
@@ -66,7 +66,7 @@ impl OperatorBook for SqliteStore {
     }
 
     async fn add_sign_in(&self, sign_in: SignIn) -> Result<(), StoreError> {
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let now = params![sign_in.created_at.as_millisecond()];
             db.run(operators::FORGET_EXPIRED.sqlite, now)?;
             let values = params_from_iter(operators::sign_in_values(&sign_in));
@@ -98,7 +98,7 @@ impl OperatorBook for SqliteStore {
         expires_at: Timestamp,
     ) -> Result<(), StoreError> {
         let id_hash = id_hash.to_owned();
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let values = operators::renewal_values(&id_hash, seen_at, expires_at);
             db.run(operators::RENEW_SIGN_IN.sqlite, params_from_iter(values))?;
             Ok(())
@@ -108,7 +108,7 @@ impl OperatorBook for SqliteStore {
 
     async fn end_sign_in(&self, id_hash: &str) -> Result<(), StoreError> {
         let id_hash = id_hash.to_owned();
-        self.write(move |db| {
+        self.write_beside(move |db| {
             db.run(operators::END_SIGN_IN.sqlite, [&id_hash])?;
             Ok(())
         })

@@ -281,7 +281,7 @@ impl CallQueue for SqliteStore {
 
     async fn forget_counted(&self, limit: u32) -> Result<u64, StoreError> {
         let now = self.clock.now();
-        self.write(move |db| Ok(db.run(FORGET_COUNTED, params![limit, now])? as u64))
+        self.write_beside(move |db| Ok(db.run(FORGET_COUNTED, params![limit, now])? as u64))
             .await
     }
 
@@ -292,7 +292,7 @@ impl CallQueue for SqliteStore {
         limit: u32,
     ) -> Result<ForgetStep, StoreError> {
         let old = requests::OLD.sqlite;
-        self.write(move |db| forget(db, old, &FORGET_REQUEST, before, after.as_ref(), limit))
+        self.write_beside(move |db| forget(db, old, &FORGET_REQUEST, before, after.as_ref(), limit))
             .await
     }
 
@@ -303,7 +303,7 @@ impl CallQueue for SqliteStore {
         limit: u32,
     ) -> Result<ForgetStep, StoreError> {
         let old = queue::OLD_CALLS.sqlite;
-        self.write(move |db| forget(db, old, &FORGET_CALL, before, after.as_ref(), limit))
+        self.write_beside(move |db| forget(db, old, &FORGET_CALL, before, after.as_ref(), limit))
             .await
     }
 }

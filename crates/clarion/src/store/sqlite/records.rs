@@ -69,7 +69,7 @@ impl Records for SqliteStore {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let (name, value) = (name.to_owned(), value.map(str::to_owned));
-        self.write(move |db| {
+        self.write_beside(move |db| {
             match &value {
                 Some(value) => {
                     let values = params![name, value, now.as_millisecond()];
@@ -94,7 +94,7 @@ impl Records for SqliteStore {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let digits = digits.to_owned();
-        self.write(move |db| {
+        self.write_beside(move |db| {
             let now = now.as_millisecond();
             let changed = if barred {
                 db.run(BAR, params![digits, now])?

@@ -1,5 +1,6 @@
-//! Room on the disk that is kept for the calls that have begun: a file that is good for nothing, beside the database. When the disk is full, it is given up, and what
-//! it took is there for the ends of calls. Until it can be made again, no call is accepted and none is begun.
+//! Room on the disk that is kept for the calls that have begun: a file that is good for nothing, beside the database. When the disk is full, half of it is given up:
+//! nothing new begins, and what has begun goes on, callbacks and the changes of operators among it. When that is used up, too, the rest is given up for the ends and
+//! the progress of calls alone. Until the whole can be made again, no call is accepted and none is begun.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -27,9 +28,20 @@ struct ReserveState {
     /// 0: none is kept.
     bytes: u64,
     is_held: bool,
-    is_given_up: bool,
+    given_up: GivenUp,
     /// When the disk was full for the last time, or the reserve could not be made.
     waits_since: Option<Instant>,
+}
+
+/// How much of the reserve was given up.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GivenUp {
+    #[default]
+    Nothing,
+    /// What begins nothing may be written.
+    Half,
+    /// Only the ends and the progress of calls may be written.
+    All,
 }
 
 impl Reserve {
@@ -47,30 +59,41 @@ impl Reserve {
         self.state().bytes = bytes;
     }
 
-    /// What has begun may use what is left of the disk; nothing new is to begin.
-    pub fn is_given_up(&self) -> bool {
-        self.state().is_given_up
+    /// Nothing new is to begin if anything is.
+    pub fn given_up(&self) -> GivenUp {
+        self.state().given_up
     }
 
-    /// The disk is full.
+    /// The disk is full: the first half is given up, then the rest.
     pub fn give_up(&self) {
         let mut state = self.state();
         if state.bytes == 0 {
             return;
         }
-        if !state.is_given_up {
-            tracing::error!(
-                "the disk is full: the reserve is given up for the calls that have begun; until there is room, no call is accepted and none is begun"
-            );
-        }
+        let rest = match state.given_up {
+            GivenUp::Nothing if state.is_held => {
+                tracing::error!(
+                    "the disk is full: half of the reserve is given up for what has begun; until there is room, no call is accepted and none is begun"
+                );
+                state.given_up = GivenUp::Half;
+                state.bytes / 2
+            }
+            GivenUp::Nothing | GivenUp::Half => {
+                tracing::error!(
+                    "the disk is full: all of the reserve is given up for the ends of calls; until there is room, callbacks and changes wait"
+                );
+                state.given_up = GivenUp::All;
+                0
+            }
+            GivenUp::All => 0,
+        };
         let made = File::options().write(true).open(&self.path);
-        if let Err(error) = made.and_then(|file| file.set_len(0))
+        if let Err(error) = made.and_then(|file| file.set_len(rest))
             && error.kind() != io::ErrorKind::NotFound
         {
             tracing::error!(%error, "the reserve could not be given up");
         }
         state.is_held = false;
-        state.is_given_up = true;
         state.waits_since = Some(Instant::now());
     }
 
@@ -85,7 +108,7 @@ impl Reserve {
             Ok(()) => {
                 state.is_held = true;
                 state.waits_since = None;
-                if std::mem::take(&mut state.is_given_up) {
+                if std::mem::take(&mut state.given_up) != GivenUp::Nothing {
                     tracing::info!("there is room on the disk again: calls are begun");
                 }
             }
@@ -108,15 +131,22 @@ impl Reserve {
         if is_there {
             return Ok(());
         }
-        let mut file = File::create(&self.path)?;
+        let mut file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&self.path)?;
+        let held = file.metadata()?.len();
         // Of the file: a path may have no folder in it.
         let free = rustix::fs::fstatvfs(&file)?;
-        if free.f_bavail * free.f_frsize < bytes.saturating_mul(2) {
+        if held + free.f_bavail * free.f_frsize < bytes.saturating_mul(2) {
             return Err(io::ErrorKind::StorageFull.into());
         }
+        let kept = held.min(bytes);
+        file.set_len(kept)?;
         let made = fill(&mut file, bytes);
         if made.is_err() {
-            file.set_len(0)?;
+            file.set_len(kept)?;
         }
         made
     }
@@ -164,7 +194,7 @@ mod tests {
         // The commands beside a server keep none.
         reserve.look_after();
         reserve.give_up();
-        assert!(!reserve.is_given_up() && length() == 0);
+        assert!(reserve.given_up() == GivenUp::Nothing && length() == 0);
         reserve.keep(100_000);
         reserve.look_after();
         assert_eq!(length(), 100_000);
@@ -172,14 +202,26 @@ mod tests {
         restarted.keep(100_000);
         restarted.look_after();
         assert!(restarted.state().is_held);
-        reserve.give_up();
-        assert!(reserve.is_given_up() && length() == 0);
+        for (given_up, left) in [
+            (GivenUp::Half, 50_000),
+            (GivenUp::All, 0),
+            (GivenUp::All, 0),
+        ] {
+            reserve.give_up();
+            assert_eq!((reserve.given_up(), length()), (given_up, left));
+        }
         // Not at once: the disk has just been full.
         reserve.look_after();
-        assert!(reserve.is_given_up() && length() == 0);
+        assert!(reserve.given_up() == GivenUp::All && length() == 0);
         reserve.state().waits_since = Instant::now().checked_sub(PAUSE);
         reserve.look_after();
-        assert!(!reserve.is_given_up() && length() == 100_000);
+        assert!(reserve.given_up() == GivenUp::Nothing && length() == 100_000);
+        // A life that ended on a full disk has left half of it.
+        reserve.give_up();
+        let restarted = Reserve::beside(&database);
+        restarted.keep(100_000);
+        restarted.look_after();
+        assert_eq!(length(), 100_000);
     }
 
     #[test]
@@ -189,11 +231,12 @@ mod tests {
         reserve.keep(u64::MAX);
         reserve.look_after();
         let state = *reserve.state();
-        assert!(!state.is_held && !state.is_given_up && state.waits_since.is_some());
+        assert!(!state.is_held && state.waits_since.is_some());
+        assert_eq!(state.given_up, GivenUp::Nothing);
         let nowhere = Reserve::beside(&folder.path().join("nowhere/clarion.db"));
         nowhere.keep(1000);
         nowhere.look_after();
         nowhere.give_up();
-        assert!(!nowhere.is_given_up());
+        assert_eq!(nowhere.given_up(), GivenUp::Nothing);
     }
 }

@@ -188,7 +188,11 @@ fn commit(connection: &Connection, batch: &mut Vec<Box<dyn Job>>, backlog: &Back
     }
     metrics::histogram!("clarion_store_batch_size").record(batch.len() as f64);
     let mut result = transaction(connection, batch);
-    if result.as_ref().is_err_and(is_disk_full) {
+    // The reserve has two halves.
+    for _ in 0..2 {
+        if !result.as_ref().is_err_and(is_disk_full) {
+            break;
+        }
         backlog.make_room(connection);
         result = transaction(connection, batch);
     }

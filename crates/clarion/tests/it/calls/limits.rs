@@ -12,6 +12,7 @@ use super::stage::{Customer, Stage, field, on_postgres};
 use crate::support::telephone::Telephone;
 use crate::support::{eventually, eventually_within};
 
+const MOBILE: &str = "13900000000";
 const HELLO: &str = "\"mediaTxt\":\"hello\"";
 const DRAIN: Duration = Duration::from_secs(180);
 
@@ -120,6 +121,37 @@ async fn one_callee_has_one_call_at_a_time_and_all_of_them_in_order() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_callee_has_one_call_at_a_time_and_all_of_them_in_order_on_postgres() {
     call_one_callee_again_and_again(&on_postgres().await).await;
+}
+
+async fn call_one_mobile_by_thirteen_extensions(database: &str) {
+    let telephone = Telephone::start(|number| match number {
+        mobile if mobile.ends_with(MOBILE) => Script::never_answer(),
+        _ => Script::answer(),
+    })
+    .await;
+    let stage = Stage::on(&telephone.wide_trunk("wide", ""), database).await;
+    let mut customer = Customer::first(&stage).await;
+    for extension in 0..13 {
+        let number = format!("{MOBILE}-{extension}");
+        customer.call(&number, HELLO).await;
+    }
+    // Whatever waits before it and may be dialled is dialled before it.
+    customer.call("13900000001", HELLO).await;
+    reported(&stage, 1).await;
+    let dialled = telephone.dialled();
+    let mobile = dialled.iter().filter(|call| call.number.ends_with(MOBILE));
+    assert_eq!(mobile.count(), 1, "{dialled:?}");
+    assert_eq!(dialled.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_mobile_by_thirteen_extensions_is_one_call_at_a_time() {
+    call_one_mobile_by_thirteen_extensions("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_mobile_by_thirteen_extensions_is_one_call_at_a_time_on_postgres() {
+    call_one_mobile_by_thirteen_extensions(&on_postgres().await).await;
 }
 
 async fn place_one_beside_a_hundred(database: &str) {

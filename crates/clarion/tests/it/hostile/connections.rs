@@ -162,10 +162,21 @@ async fn plain_http_where_tls_is_spoken_gets_an_answer_that_can_be_read() {
 /// A connection that has sent an authenticated request, and stays open.
 async fn known_connection(door: &Door) -> impl AsyncRead + AsyncWrite + Unpin + use<> {
     let mut stream = door.tls(&[]).await;
+    place_call(&mut stream).await;
+    stream
+}
+
+async fn place_call(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     let request = request("xml", good_body().as_bytes());
     stream.write_all(&request).await.unwrap();
-    assert_eq!(status_code(&read_answer(&mut stream).await), "000000");
-    stream
+    assert_eq!(status_code(&read_answer(stream).await), "000000");
+}
+
+/// A connection from another address of this machine.
+async fn from(door: &Door, host: u8) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, host], 0).into()).unwrap();
+    socket.connect(door.address).await.unwrap()
 }
 
 #[tokio::test]
@@ -177,9 +188,7 @@ async fn idle_connections_of_strangers_keep_nobody_out() {
     // One address after the other, each with more than its part.
     for host in 2..=10 {
         for _ in 0..40 {
-            let socket = TcpSocket::new_v4().unwrap();
-            socket.bind(([127, 0, 0, host], 0).into()).unwrap();
-            let mut stream = socket.connect(door.address).await.unwrap();
+            let mut stream = from(&door, host).await;
             let _ = stream.write_all(b"\x16\x03\x01\x02\x00\x01").await;
             idle.push(stream);
         }
@@ -191,14 +200,13 @@ async fn idle_connections_of_strangers_keep_nobody_out() {
     for stream in &mut idle[..60] {
         read_to_close(stream).await;
     }
-    let request = request("xml", good_body().as_bytes());
-    customer.write_all(&request).await.unwrap();
-    assert_eq!(status_code(&read_answer(&mut customer).await), "000000");
+    place_call(&mut customer).await;
 }
 
 #[tokio::test]
 async fn connections_beyond_the_limit_wait_and_are_then_served() {
-    let settings = "[http]\nmax_connections = 4\nmax_connections_of_address = 4000";
+    let settings =
+        "[http]\nmax_connections = 4\nmax_connections_of_address = 4000\nmetrics_networks = []";
     let server = TestServer::start_with(settings).await;
     let door = server.door();
     let mut open = Vec::new();
@@ -221,9 +229,34 @@ async fn connections_beyond_the_limit_wait_and_are_then_served() {
     }
 }
 
+/// Customers hold all places, and more customers wait for one.
+#[tokio::test]
+async fn whoever_watches_is_answered_when_all_places_are_taken() {
+    let settings = "[http]\nmax_connections = 3\nmetrics_networks = [\"127.0.0.1/32\"]";
+    let server = TestServer::start_with(settings).await;
+    let door = server.door();
+    let mut held = Vec::new();
+    for host in 2..=4 {
+        let mut stream = door.tls_over(from(&door, host).await, &[]).await;
+        place_call(&mut stream).await;
+        held.push(stream);
+    }
+    let mut waiting = Vec::new();
+    for host in 5..=9 {
+        waiting.push(from(&door, host).await);
+    }
+    for page in ["/readyz", "/healthz", "/metrics"] {
+        assert_eq!(server.get(page).await.status, 200, "{page}");
+    }
+    drop(held);
+    let mut served = door.tls_over(waiting.remove(0), &[]).await;
+    place_call(&mut served).await;
+}
+
 #[tokio::test]
 async fn a_server_with_all_places_taken_can_be_stopped() {
-    let settings = "[http]\nmax_connections = 1\nmax_connections_of_address = 9";
+    let settings =
+        "[http]\nmax_connections = 1\nmax_connections_of_address = 9\nmetrics_networks = []";
     let server = TestServer::start_with(settings).await;
     let door = server.door();
     let mut idle = known_connection(&door).await;

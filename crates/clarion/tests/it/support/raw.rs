@@ -26,6 +26,12 @@ pub struct Door {
 impl Door {
     /// Opens a TLS connection and verifies the certificate with the server's CA file.
     pub async fn tls(&self, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        self.tls_over(stream, protocols).await
+    }
+
+    /// The same over a connection that is there.
+    pub async fn tls_over(&self, stream: TcpStream, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
         let mut roots = RootCertStore::empty();
         roots
             .add(CertificateDer::from_pem_file(&self.ca).unwrap())
@@ -37,7 +43,6 @@ impl Door {
                 .with_root_certificates(roots)
                 .with_no_client_auth();
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-        let stream = TcpStream::connect(self.address).await.unwrap();
         let name = ServerName::try_from("localhost").unwrap();
         TlsConnector::from(Arc::new(config))
             .connect(name, stream)

@@ -58,6 +58,11 @@ impl StatementError {
         matches!(self, Self::Refused { code: Some(code), .. } if code == SqlState::UNIQUE_VIOLATION.code())
     }
 
+    /// The disk of the server is full.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Refused { code: Some(code), .. } if code == SqlState::DISK_FULL.code())
+    }
+
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown(_))
     }
@@ -72,6 +77,7 @@ impl StatementError {
 impl From<StatementError> for StoreError {
     fn from(error: StatementError) -> Self {
         match error {
+            full if full.is_full() => Self::NoRoom,
             StatementError::Refused { text, .. } | StatementError::NotDone(text) => {
                 Self::Failed(text)
             }
@@ -125,5 +131,21 @@ pub(super) fn describe(error: &Error) -> String {
 impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
         Self::Failed(describe(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_of_the_server_is_told_from_other_failures() {
+        let refused = |code: &str| StatementError::Refused {
+            code: Some(code.to_owned()),
+            text: format!("{code}: could not extend file"),
+        };
+        assert!(!refused("53100").is_final(), "there may be room later");
+        assert!(matches!(refused("53100").into(), StoreError::NoRoom));
+        assert!(matches!(refused("53200").into(), StoreError::Failed(_)));
     }
 }

@@ -28,13 +28,13 @@ pub use rates::{charge, reserve_next};
 impl BillBook for SqliteStore {
     async fn set_rate(&self, account: &AccountSid, rate: Rate) -> Result<(), StoreError> {
         let account = account.clone();
-        self.write(move |db| rates::set(db, account.as_str(), &rate))
+        self.write_beside(move |db| rates::set(db, account.as_str(), &rate))
             .await
     }
 
     async fn remove_rate(&self, account: &AccountSid, prefix: &Prefix) -> Result<bool, StoreError> {
         let (account, prefix) = (account.clone(), prefix.clone());
-        self.write(move |db| rates::remove(db, &account, &prefix))
+        self.write_beside(move |db| rates::remove(db, &account, &prefix))
             .await
     }
 
@@ -44,7 +44,8 @@ impl BillBook for SqliteStore {
     }
 
     async fn set_default_rates(&self, rates: Vec<Rate>) -> Result<(), StoreError> {
-        self.write(move |db| rates::set_defaults(db, &rates)).await
+        self.write_beside(move |db| rates::set_defaults(db, &rates))
+            .await
     }
 
     async fn accept_call_within_limits(
@@ -78,7 +79,7 @@ impl BillBook for SqliteStore {
         records: Vec<ImportedRecord>,
         late: bool,
     ) -> Result<Imported, StoreError> {
-        self.write(move |db| lines::import(db, &records, late))
+        self.begin(move |db| lines::import(db, &records, late))
             .await
     }
 
@@ -91,7 +92,8 @@ impl BillBook for SqliteStore {
     }
 
     async fn close_day(&self, day: Date, now: Timestamp) -> Result<(), StoreError> {
-        self.write(move |db| lines::close(db, day, now)).await
+        self.write_beside(move |db| lines::close(db, day, now))
+            .await
     }
 
     async fn closed_days(&self) -> Result<Vec<ClosedDay>, StoreError> {
@@ -99,7 +101,8 @@ impl BillBook for SqliteStore {
     }
 
     async fn day_is_filed(&self, day: Date, now: Timestamp) -> Result<(), StoreError> {
-        self.write(move |db| lines::filed(db, day, now)).await
+        self.write_beside(move |db| lines::filed(db, day, now))
+            .await
     }
 
     async fn bills_of_day(&self, day: Date) -> Result<Vec<BillOf>, StoreError> {
@@ -138,7 +141,7 @@ impl BillBook for SqliteStore {
     }
 
     async fn record_bill_file(&self, file: BillFile) -> Result<BillFile, StoreError> {
-        self.write(move |db| files::record(db, &file)).await
+        self.begin(move |db| files::record(db, &file)).await
     }
 
     async fn bill_files(&self, day: Date) -> Result<Vec<BillFile>, StoreError> {
@@ -146,7 +149,7 @@ impl BillBook for SqliteStore {
     }
 
     async fn add_bill_token(&self, token: BillToken) -> Result<bool, StoreError> {
-        self.write(move |db| files::add_token(db, &token)).await
+        self.begin(move |db| files::add_token(db, &token)).await
     }
 
     async fn file_of_token(
@@ -164,7 +167,7 @@ impl BillBook for SqliteStore {
         now: Timestamp,
         limit: u32,
     ) -> Result<Forgotten, StoreError> {
-        self.write(move |db| files::forget(db, before, now, limit))
+        self.write_beside(move |db| files::forget(db, before, now, limit))
             .await
     }
 
@@ -175,13 +178,15 @@ impl BillBook for SqliteStore {
         lease: SignedDuration,
     ) -> Result<bool, StoreError> {
         let (duty, node, clock) = (duty.to_owned(), node.clone(), self.clock.clone());
-        self.write(move |db| files::take_duty(db, &duty, &node, clock.now(), clock.after(lease)))
-            .await
+        self.write_beside(move |db| {
+            files::take_duty(db, &duty, &node, clock.now(), clock.after(lease))
+        })
+        .await
     }
 
     async fn leave_duty(&self, duty: &str, node: &NodeId) -> Result<(), StoreError> {
         let (duty, node) = (duty.to_owned(), node.clone());
-        self.write(move |db| files::leave_duty(db, &duty, &node))
+        self.write_beside(move |db| files::leave_duty(db, &duty, &node))
             .await
     }
 }
