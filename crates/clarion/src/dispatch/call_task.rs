@@ -92,6 +92,8 @@ pub struct CallRunner {
 enum Next {
     End(EndReason),
     Requeue(SignedDuration),
+    /// The same, where no trunk can be used for its number.
+    HoldBack(SignedDuration),
     /// Another node has taken the call over and ends it.
     TakenOver,
 }
@@ -120,6 +122,7 @@ impl CallRunner {
             match self.try_trunks(&mut progress, channel, &hang_up).await {
                 Next::End(reason) => self.recorder.end(progress, reason).await,
                 Next::Requeue(pause) => self.recorder.requeue(progress, pause).await,
+                Next::HoldBack(pause) => self.recorder.hold_back(progress, pause).await,
                 Next::TakenOver => tracing::warn!("the call was taken over by another node"),
             }
         }
@@ -183,15 +186,19 @@ impl CallRunner {
                     return Next::Requeue(SignedDuration::ZERO);
                 }
                 // No trunk that carries it can be used now, whatever its lane says.
-                Err(_) if tried.names.is_empty() => return Next::Requeue(WHEN_UNUSABLE),
+                Err(_) if tried.names.is_empty() => return Next::HoldBack(WHEN_UNUSABLE),
                 // Every trunk of its route has said that it does not carry the call, and none that it may do so later.
                 Err(NoChannel::Tried) if let Some(refusal) = tried.all_refused() => {
                     return Next::End(refusal);
                 }
                 // Also where another trunk is only full or down: it may take the call then, and none is asked before the time that it has said.
-                Err(NoChannel::Full | NoChannel::Down | NoChannel::Tried) => {
+                Err(why) => {
                     let back_off = self.back_off(progress.tries_of_attempt(), tried.names.len());
-                    return Next::Requeue(back_off.max(tried.soonest.unwrap_or_default()));
+                    let pause = back_off.max(tried.soonest.unwrap_or_default());
+                    return match why {
+                        NoChannel::Full => Next::Requeue(pause),
+                        _ => Next::HoldBack(pause),
+                    };
                 }
             };
             let trunk = Arc::clone(&taken.trunk);

@@ -1,6 +1,7 @@
 //! What is done once a second: calls that shall end without being dialled, running calls that shall be hung up, the operator's switches,
 //! the gauges, and calls that ended so long ago that they are forgotten.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,9 +24,10 @@ use super::trunk_pool::{TrunkPool, TrunkState};
 use crate::clock::JumpWatch;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
-use crate::domain::claim::{ClaimedCall, Overdue};
+use crate::domain::claim::{ClaimedCall, DeadRoute, Overdue};
 use crate::domain::notice::ending::NoticeEnding;
 use crate::domain::outcome::Outcome;
+use crate::domain::route::RouteKey;
 use crate::store::{ForgetStep, StoreError};
 
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -101,6 +103,9 @@ impl Housekeeping {
             tracing::error!(%error, "the operator's switches could not be read");
         }
         self.pool.look(&self.recorder.node.clock.wall());
+        if let Err(error) = self.pass_on_stranded().await {
+            tracing::error!(%error, "calls for which no trunk can be used could not be read");
+        }
         pace.depth.set(&self.recorder.node).await;
         self.set_gauges();
         self.customers.forget_idle();
@@ -142,7 +147,7 @@ impl Housekeeping {
 
     async fn end_one(&self, claimed: ClaimedCall, why: Overdue) {
         let (reason, ending) = match why {
-            Overdue::HeldBack => return self.recorder.pass(DialProgress::new(claimed)).await,
+            Overdue::HeldBack => return self.pass_on(claimed).await,
             Overdue::Cancelled => {
                 let reason = EndReason::plain(Outcome::Cancelled);
                 (reason, NoticeEnding::Cancelled)
@@ -166,6 +171,34 @@ impl Housekeeping {
         };
         let progress = DialProgress::new(claimed);
         self.recorder.end(progress, reason.for_good(ending)).await;
+    }
+
+    async fn pass_on(&self, claimed: ClaimedCall) {
+        let progress = DialProgress::new(claimed);
+        self.recorder.pass(progress, &self.pool).await;
+    }
+
+    /// Nobody claims calls for which no trunk can be used: those that have had enough of that are taken here.
+    async fn pass_on_stranded(&self) -> Result<(), StoreError> {
+        let node = &self.recorder.node;
+        if !self.pool.has_dead_trunk() {
+            return Ok(());
+        }
+        let lanes = node.store.queued_lanes().await?.due;
+        let routes: HashSet<_> = lanes.into_iter().map(|due| due.lane.route).collect();
+        let dead = |route: RouteKey| {
+            let time = self.pool.dead_for(&route)?;
+            Some(DeadRoute { route, time })
+        };
+        let dead: Vec<_> = routes.into_iter().filter_map(dead).collect();
+        if dead.is_empty() {
+            return Ok(());
+        }
+        let stranded = node.store.claim_stranded(&node.id, &dead, MAX_OVERDUE);
+        futures_util::stream::iter(stranded.await?)
+            .for_each_concurrent(ENDS_AT_ONCE, |claimed| within_limit(self.pass_on(claimed)))
+            .await;
+        Ok(())
     }
 
     async fn hang_up_cancelled(&self) -> Result<(), StoreError> {

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::customers::{AccountRules, CustomerLimits};
 use super::node::Node;
 use super::planted::{self, PlantedBug};
+use super::trunk_pool::TrunkPool;
 use crate::barred_numbers::BarredNumbers;
 use crate::config::Config;
 use crate::domain::account::{AccountSid, AppId};
@@ -39,6 +40,39 @@ const WHEN_GIVEN_UP: SignedDuration = SignedDuration::from_secs(1);
 pub enum NoticeStep {
     GoesOn(Box<GoingOn>),
     Over(Box<EndedCall>),
+}
+
+/// How an attempt makes room for what follows.
+#[derive(Debug, Clone, Copy)]
+pub enum Leaving<'a> {
+    /// It is over. So its notice ends with it, where that is not for the plan to decide.
+    Ended(Option<NoticeEnding>),
+    /// Its number has been held back for too long. Only one that a trunk can be used for takes its turn.
+    HeldBack(&'a TrunkPool),
+}
+
+impl Leaving<'_> {
+    /// What becomes of the turn that the number had.
+    fn lose(self, turn: &mut NumberTurn, was_dialled: bool) {
+        if !was_dialled || matches!(self, Self::HeldBack(_)) {
+            *turn = NumberTurn::Lost;
+        }
+    }
+
+    fn may_lead_to(self, other: &Recipient) -> bool {
+        match self {
+            Self::Ended(_) => true,
+            Self::HeldBack(pool) => pool.reaches(other.ends()),
+        }
+    }
+
+    /// How the notice ends with the attempt, whatever its plan says.
+    fn ending(self) -> Option<NoticeEnding> {
+        match self {
+            Self::Ended(ending) => ending,
+            Self::HeldBack(_) => None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -73,12 +107,12 @@ impl NoticePlanner {
         })
     }
 
-    /// What follows this attempt. `ending` is how the notice ends with it, where that is not for the plan to decide.
+    /// What follows this attempt.
     pub async fn step(
         &self,
         notice: &Notice,
         ended: &EndedCall,
-        ending: Option<NoticeEnding>,
+        leaving: Leaving<'_>,
     ) -> Result<NoticeStep, StoreError> {
         let claimed = &ended.claimed;
         let history = self.node.store.history_so_far(&claimed.call.sid).await?;
@@ -101,6 +135,7 @@ impl NoticePlanner {
         let unspeakable = ended.outcome == Outcome::PromptFailed;
         let is_cut_short = ended.outcome == Outcome::Interrupted
             && planted::is(PlantedBug::InterruptionEndsNotice);
+        let ending = leaving.ending();
         let ending = ending.or((unspeakable || is_cut_short).then_some(NoticeEnding::Exhausted));
         let sequel = if let Some(ending) = ending {
             Sequel::Over(ending)
@@ -109,8 +144,10 @@ impl NoticePlanner {
             let rules = self.customers.rules(&call.account, &call.app).await?;
             let mut numbers = self.turns(notice, call, &rules, &past).await?;
             for (to, turn) in &mut numbers {
-                if !was_dialled && to.number == call.number {
-                    *turn = NumberTurn::Lost;
+                if to.number == call.number {
+                    leaving.lose(turn, was_dialled);
+                } else if !leaving.may_lead_to(to) {
+                    *turn = NumberTurn::Barred;
                 }
             }
             self.sequel(notice, &numbers, &past, rules.hours.as_deref())
@@ -130,9 +167,10 @@ impl NoticePlanner {
         };
         let (next, not_before) = match sequel {
             Sequel::Over(ending) => {
-                // Whether somebody has cancelled it says the mark in the queue alone: an attempt may be broken off for other reasons.
+                // Whether somebody has cancelled it says the mark in the queue alone: an attempt may be broken off for other reasons. Only a confirmation
+                // that was committed wins over it.
                 let mut last = ended.clone().over(over(ending));
-                if matches!(ending, NoticeEnding::Exhausted | NoticeEnding::Cancelled) {
+                if ending != NoticeEnding::Confirmed {
                     last.if_called_off = Some(Box::new(called_off()));
                 }
                 return Ok(NoticeStep::Over(Box::new(last)));

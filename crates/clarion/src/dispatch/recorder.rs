@@ -14,9 +14,10 @@ use super::answer_notes::{AnswerNote, AnswerNotes};
 use super::dial_progress::{DialProgress, TrunkTry};
 use super::end_reason::EndReason;
 use super::node::Node;
-use super::notices::{NoticePlanner, NoticeStep};
+use super::notices::{Leaving, NoticePlanner, NoticeStep};
 use super::planted::{self, PlantedBug};
 use super::running::RunningCalls;
+use super::trunk_pool::TrunkPool;
 use crate::callbacks::OwedSignal;
 use crate::domain::call::NewCall;
 use crate::domain::call_state::CallState;
@@ -309,10 +310,20 @@ impl CallRecorder {
 
     /// Puts a call back into the queue, due after a pause, with the legs that it has had.
     pub async fn requeue(&self, progress: DialProgress, pause: SignedDuration) {
+        self.put_back(progress, pause, false).await;
+    }
+
+    /// The same, where the number cannot be reached now: it loses its turn when its patience is over.
+    pub async fn hold_back(&self, progress: DialProgress, pause: SignedDuration) {
+        self.put_back(progress, pause, true).await;
+    }
+
+    async fn put_back(&self, progress: DialProgress, pause: SignedDuration, is_held_back: bool) {
         let requeue = Requeue {
             pause,
             tries: progress.tries,
             legs: progress.legs,
+            is_held_back,
         };
         let store = &self.node.store;
         loop {
@@ -388,15 +399,17 @@ impl CallRecorder {
         let Some(notice) = ended.claimed.call.notice.as_deref() else {
             return store.end_call(ended.clone()).await;
         };
-        match self.planner.step(notice, ended, ending).await? {
+        let leaving = Leaving::Ended(ending);
+        match self.planner.step(notice, ended, leaving).await? {
             NoticeStep::Over(ended) => store.end_call(*ended).await,
             NoticeStep::GoesOn(going) => Ok(self.go_on(*going).await? != WentOn::NotOurs),
         }
     }
 
-    /// A number that is held back loses its turn to the next one of its notice. Where no other has one, it goes on waiting.
-    pub async fn pass(&self, progress: DialProgress) {
-        let why = "the number was held back for longer than its interval";
+    /// A number that is held back, or for which no trunk can be used, loses its turn to the next one of its notice that a trunk can be used for. Where no
+    /// other has one, it goes on waiting.
+    pub async fn pass(&self, progress: DialProgress, pool: &TrunkPool) {
+        let why = "the number was held back, or no trunk could be used for it, for longer than its interval";
         // What trunks have refused before is an attempt that was made.
         let outcome = match progress.claimed.legs_before {
             0 => Outcome::Cancelled,
@@ -405,7 +418,10 @@ impl CallRecorder {
         let reason = EndReason::because(outcome, why);
         let ended = self.ended_call(progress.clone(), reason, self.node.clock.now());
         let step = match progress.claimed.call.notice.as_deref() {
-            Some(notice) => self.planner.step(notice, &ended, None).await.ok(),
+            Some(notice) => {
+                let leaving = Leaving::HeldBack(pool);
+                self.planner.step(notice, &ended, leaving).await.ok()
+            }
             None => None,
         };
         if let Some(NoticeStep::GoesOn(going)) = step
@@ -413,7 +429,7 @@ impl CallRecorder {
         {
             return;
         }
-        self.requeue(progress, SignedDuration::ZERO).await;
+        self.hold_back(progress, SignedDuration::ZERO).await;
     }
 
     async fn go_on(&self, going: GoingOn) -> Result<WentOn, StoreError> {

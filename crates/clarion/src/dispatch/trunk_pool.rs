@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jiff::{Timestamp, Zoned};
+use jiff::{SignedDuration, Timestamp, Zoned};
 use phone::media::pacer::PaceCounts;
 use phone::signalling::RefusalCounts;
 use phone::signalling::Transport;
@@ -38,6 +38,8 @@ pub struct PooledTrunk {
     drained: AtomicBool,
     /// It is outside of its hours.
     closed: AtomicBool,
+    /// Since when it has not been fit for calls, as far as that was looked at.
+    dead_since: Mutex<Option<Instant>>,
     /// How it has fared since the start of the process, the newest last.
     history: Mutex<VecDeque<TrunkChange>>,
 }
@@ -163,6 +165,25 @@ impl PooledTrunk {
 
     fn may_be_tried_for(&self, account: &AccountSid, now: Instant) -> bool {
         self.is_usable() && lock(&self.breaker).would_allow(account, now)
+    }
+
+    /// It can be used, and is not just tried to see whether it works again.
+    fn is_fit(&self) -> bool {
+        self.is_usable() && !lock(&self.breaker).is_tripped()
+    }
+
+    fn keep_dead_time(&self, now: Instant) {
+        let mut since = lock(&self.dead_since);
+        *since = match *since {
+            _ if self.is_fit() => None,
+            None => Some(now),
+            known => known,
+        };
+    }
+
+    fn dead_for(&self, now: Instant) -> Option<Duration> {
+        let since = *lock(&self.dead_since);
+        since.map(|since| now.saturating_duration_since(since))
     }
 
     fn is_usable(&self) -> bool {
@@ -303,6 +324,7 @@ impl TrunkPool {
                 settings,
                 line,
                 drained: AtomicBool::new(false),
+                dead_since: Mutex::default(),
                 history: Mutex::default(),
             })
         });
@@ -377,8 +399,30 @@ impl TrunkPool {
     pub fn look(&self, now: &Zoned) {
         for trunk in &self.trunks {
             trunk.keep_hours(now);
+            trunk.keep_dead_time(Instant::now());
             trunk.remember(now.timestamp());
         }
+    }
+
+    pub fn has_dead_trunk(&self) -> bool {
+        let now = Instant::now();
+        let mut trunks = self.trunks.iter();
+        trunks.any(|trunk| trunk.dead_for(now).is_some())
+    }
+
+    /// For how long no trunk of a route has been fit for calls; nothing where one is, or none is known.
+    pub fn dead_for(&self, route: &RouteKey) -> Option<SignedDuration> {
+        let now = Instant::now();
+        let trunks = route.trunks().filter_map(|name| self.named(name));
+        let times: Option<Vec<_>> = trunks.map(|trunk| trunk.dead_for(now)).collect();
+        SignedDuration::try_from(times?.into_iter().min()?).ok()
+    }
+
+    /// Whether a trunk that may be tried now carries calls between these numbers.
+    pub fn reaches(&self, ends: CallEnds<'_>) -> bool {
+        let now = Instant::now();
+        let mut trunks = self.trunks.iter();
+        trunks.any(|trunk| trunk.may_be_tried(now) && trunk.settings.route.carries(ends))
     }
 
     /// The next channel for a call of an account, on a trunk that was not tried yet; on this one alone, where there is one.

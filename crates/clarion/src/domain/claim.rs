@@ -289,4 +289,13 @@ pub struct Requeue {
     pub tries: u32,
     /// Every INVITE since it was claimed, in order.
     pub legs: Vec<Leg>,
+    /// Its number cannot be reached now: it loses its turn when its patience is over. That begins with the first time, however often it is tried meanwhile.
+    pub is_held_back: bool,
+}
+
+/// No trunk of a route can be used, for so long already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadRoute {
+    pub route: RouteKey,
+    pub time: SignedDuration,
 }

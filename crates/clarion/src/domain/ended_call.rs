@@ -88,6 +88,8 @@ pub struct NoticeOver {
 pub enum CallOff {
     /// Somebody does not want it any more.
     Cancelled,
+    /// Somebody wanted it no more if nobody had answered by then.
+    CancelledBefore,
     /// What it was about is over.
     Resolved,
 }
@@ -102,7 +104,7 @@ pub struct CalledOff {
 impl CalledOff {
     pub fn by(&self, reason: CallOff) -> &NoticeOver {
         match reason {
-            CallOff::Cancelled => &self.cancelled,
+            CallOff::Cancelled | CallOff::CancelledBefore => &self.cancelled,
             CallOff::Resolved => &self.resolved,
         }
     }
@@ -189,6 +191,10 @@ impl EndedCall {
     /// The same end, for a store that knows whether the notice has been called off.
     pub fn judged(&self, called_off: Option<CallOff>) -> Cow<'_, Self> {
         match (&self.if_called_off, called_off) {
+            // They were quicker, and have heard it to the end.
+            (_, Some(CallOff::CancelledBefore)) if self.outcome == Outcome::Talked => {
+                Cow::Borrowed(self)
+            }
             (Some(over), Some(reason)) => Cow::Owned(self.clone().over(over.by(reason).clone())),
             _ => Cow::Borrowed(self),
         }

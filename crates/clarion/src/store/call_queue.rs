@@ -8,8 +8,8 @@ use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CancelledCall, Claim, ClaimedCall, HeartbeatReply, Lease, LeaseEnd, NodeId, OrphanedCall,
-    Overdue, QueuedLanes, Requeue, WatchedUpdate,
+    CancelledCall, Claim, ClaimedCall, DeadRoute, HeartbeatReply, Lease, LeaseEnd, NodeId,
+    OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate,
 };
 use crate::domain::ended_call::{EndedCall, GoingOn, WentOn};
 use crate::domain::request_key::{Accepted, AcceptedCall, KnownRequest, RequestId};
@@ -42,6 +42,14 @@ pub trait CallQueue: Send + Sync {
         node: &NodeId,
         limit: u32,
     ) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError>;
+
+    /// Takes attempts of notices that are due on these routes and have no patience left for them.
+    async fn claim_stranded(
+        &self,
+        node: &NodeId,
+        routes: &[DeadRoute],
+        limit: u32,
+    ) -> Result<Vec<ClaimedCall>, StoreError>;
     async fn advance_call(
         &self,
         sid: &CallSid,

@@ -1,5 +1,6 @@
 //! Notices through the front door: number after number and try after try, until somebody knows or the plan is at its end.
 
+mod cancelling;
 mod endings;
 pub mod events;
 mod fields;
@@ -9,7 +10,9 @@ mod lists;
 mod machines;
 mod money;
 mod plans;
+mod redials;
 mod two_nodes;
+mod unreachable;
 
 use clarion::domain::attempt::Attempt;
 use clarion::domain::bill::BillLine;
@@ -58,7 +61,7 @@ impl Stage {
     async fn let_time_pass(&self, time: SignedDuration) {
         let millis = time.as_millis();
         let sooner = format!(
-            "UPDATE call_queue SET due_at = due_at - {millis}, pass_at = pass_at - {millis}"
+            "UPDATE call_queue SET due_at = due_at - {millis}, held_since = held_since - {millis}, pass_at = pass_at - {millis}"
         );
         support::execute(&self.server.database, &sooner).await;
     }

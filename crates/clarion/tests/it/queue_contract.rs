@@ -11,6 +11,7 @@ mod recovery;
 mod requests;
 mod sharing;
 mod stories;
+mod turns;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -116,6 +117,7 @@ fn back(pause: SignedDuration, tries: u32) -> Requeue {
         pause,
         tries,
         legs: vec![],
+        is_held_back: false,
     }
 }
 

@@ -11,8 +11,8 @@ use clarion::domain::call::CallSid;
 use clarion::domain::call_list::{CallList, ListName};
 use clarion::domain::call_state::CallState;
 use clarion::domain::claim::{
-    CallUpdate, CancelledCall, Claim, ClaimedCall, HeartbeatReply, Lease, LeaseEnd, NodeId,
-    OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, DeadRoute, HeartbeatReply, Lease, LeaseEnd,
+    NodeId, OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate,
 };
 use clarion::domain::ended_call::{EndedCall, GoingOn, WentOn};
 use clarion::domain::request_key::{Accepted, AcceptedCall, KnownRequest, RequestId};
@@ -177,6 +177,16 @@ impl CallQueue for NodeStore {
             model.claim_overdue(&node, limit)
         })
         .await
+    }
+
+    /// The model's calls have no patience.
+    async fn claim_stranded(
+        &self,
+        _node: &NodeId,
+        _routes: &[DeadRoute],
+        _limit: u32,
+    ) -> Result<Vec<ClaimedCall>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn advance_call(

@@ -41,17 +41,20 @@ impl TrunkLine for IdleLine {
     fn stop(&self) {}
 }
 
-fn trunk(answers_options: bool) -> Arc<PooledTrunk> {
-    let settings = "[[trunk]]\nname = \"idle\"\nhost = \"192.0.2.1\"\nprefixes = [\"\"]\n";
+fn pool(settings: &str, answers_options: bool) -> TrunkPool {
     let config = Config::from_parts(settings, &[]).expect("settings without a mistake");
     let line: Arc<dyn TrunkLine> = Arc::new(IdleLine { answers_options });
-    let pool = TrunkPool::over(
+    TrunkPool::over(
         config
             .trunks
             .into_iter()
             .map(|trunk| (trunk, Arc::clone(&line))),
-    );
-    Arc::clone(&pool.trunks()[0])
+    )
+}
+
+fn trunk(answers_options: bool) -> Arc<PooledTrunk> {
+    let settings = "[[trunk]]\nname = \"idle\"\nhost = \"192.0.2.1\"\nprefixes = [\"\"]\n";
+    Arc::clone(&pool(settings, answers_options).trunks()[0])
 }
 
 fn account(number: u32) -> AccountSid {
@@ -136,4 +139,45 @@ fn whom_a_trunk_redirects_to_is_not_the_trunk() {
         fail(&itself, 1, 19, &failure);
         assert_eq!(itself.state(), TrunkState::Failing, "{failure:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_route_is_dead_for_as_long_as_none_of_its_trunks_is_fit_for_calls() {
+    let trunk = |name: &str, prefix: &str| {
+        format!("[[trunk]]\nname = \"{name}\"\nhost = \"192.0.2.1\"\nprefixes = [\"{prefix}\"]\n")
+    };
+    let pool = pool(
+        &format!("{}{}", trunk("east", "86138"), trunk("west", "86")),
+        true,
+    );
+    let now = Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC);
+    let dead_for = |route: &str| pool.dead_for(&RouteKey::from_stored(route.to_owned()));
+    let reaches = |called| {
+        pool.reaches(CallEnds {
+            called,
+            caller: None,
+        })
+    };
+    let (east, west) = (&pool.trunks()[0], &pool.trunks()[1]);
+    pool.look(&now);
+    assert!(!pool.has_dead_trunk() && dead_for("east west").is_none());
+    east.note(Evidence::Down);
+    pool.look(&now);
+    tokio::time::advance(Duration::from_secs(5)).await;
+    assert!(pool.has_dead_trunk());
+    assert_eq!(dead_for("east"), Some(SignedDuration::from_secs(5)));
+    assert_eq!(dead_for("east west"), None, "one of them is fit");
+    assert_eq!(dead_for("gone"), None, "its calls shall end");
+    assert!(reaches("8613800000001"));
+    west.set_drained(true);
+    pool.look(&now);
+    assert!(!reaches("8613800000001") && !reaches("8613900000001"));
+    tokio::time::advance(Duration::from_secs(5)).await;
+    // That it may be tried again proves nothing yet.
+    pool.look(&now);
+    assert!(reaches("8613800000001") && !reaches("8613900000001"));
+    assert_eq!(dead_for("east west"), Some(SignedDuration::from_secs(5)));
+    east.note(Evidence::Worked);
+    pool.look(&now);
+    assert_eq!((dead_for("east"), dead_for("east west")), (None, None));
 }

@@ -1,5 +1,7 @@
 //! What becomes of a notice after each attempt.
 
+mod hours;
+
 use jiff::tz::TimeZone;
 
 use super::super::attempt::AttemptNumber;

@@ -15,9 +15,7 @@ use crate::domain::customer_limits::{Customer, LimitLedger};
 use crate::store::StoreError;
 use crate::store::columns::Columns;
 use crate::store::statements::postgres;
-use crate::store::statements::queue::{
-    self, CLAIMED, CLAIMED_COLUMNS, LANE_ORDER, NEXT_LANE, OTHERS_LOOKED_AT,
-};
+use crate::store::statements::queue::{self, CLAIMED, CLAIMED_COLUMNS, LANE_ORDER, NEXT_LANE};
 
 /// One claim looks at the queue at most so often. What it meets and cannot take it parks, defers or sets aside, and meets none of it again; but for
 /// calls whose callee another node decides about.
@@ -29,6 +27,19 @@ const WIDE_LOOK: u32 = 200;
 /// The first of the two numbers of the advisory locks on callees. Any serves that nobody else uses.
 const CALLEE_LOCKS: i32 = 0x636c_6172;
 const ACCOUNT_LOCKS: i32 = CALLEE_LOCKS + 1;
+
+macro_rules! unpark {
+    ($free:literal) => {
+        postgres!(
+            queue::UNPARK,
+            "= ANY(ARRAY(",
+            queue::BEST_PARKED,
+            $free,
+            queue::BEST_PARKED_OF_EACH,
+            "SELECT DISTINCT ON (best.callee) call_sid FROM best JOIN call_queue AS one USING (call_sid) ORDER BY best.callee, due_at, call_sid))"
+        )
+    };
+}
 
 /// Every lane with a call in it, and when its first is due: one step of the index a lane, however much waits there.
 const LANES: &str = postgres!(
@@ -100,7 +111,7 @@ const KEEP_TOKENS: &str = postgres!(
 const TAKE: &str = postgres!(
     "WITH counted AS (INSERT INTO callee_calls (callee, claimed_at, call_sid, account_sid) \
        SELECT callee, {now}, call_sid, account FROM unnest($1::text[], $2::text[], $4::text[]) AS taken (call_sid, callee, account) ON CONFLICT DO NOTHING), \
-     queue AS (UPDATE call_queue SET state = {claimed}, node = $3, fence = fence + 1, held_since = NULL, pass_at = NULL WHERE call_sid = ANY($1) RETURNING call_queue.*) \
+     queue AS (UPDATE call_queue SET state = {claimed}, node = $3, fence = fence + 1, pass_at = NULL WHERE call_sid = ANY($1) RETURNING call_queue.*) \
      SELECT ",
     CLAIMED,
     ", {now} FROM queue JOIN calls USING (call_sid) ORDER BY queue.due_at, queue.call_sid"
@@ -118,21 +129,10 @@ const SET_ASIDE: &str =
     postgres!("UPDATE call_queue SET parked = {set_aside} WHERE call_sid = ANY($1)");
 /// The callees are free: the next call for each takes its place in its lane. What another node is just taking is its to deal with. A call that
 /// ends or goes back is told of by the statement before: this one sees what was parked while that one waited.
-pub(super) const UNPARK: &str = postgres!(
-    queue::UNPARK,
-    "= ANY(ARRAY(SELECT next.call_sid FROM unnest($1::text[]) AS free (callee) CROSS JOIN LATERAL ",
-    NEXT_PARKED,
-    "))"
-);
+pub(super) const UNPARK: &str =
+    unpark!("(SELECT callee, ''::text AS but_of FROM unnest($1::text[]) AS free (callee)) AS free");
 /// As `UNPARK`, but the next call of another account than this one.
-const UNPARK_OTHERS: &str = postgres!(
-    queue::UNPARK,
-    "= ANY(ARRAY(SELECT next.call_sid FROM unnest($1::text[], $2::text[]) AS free (callee, account) CROSS JOIN LATERAL \
-       (SELECT call_sid FROM (SELECT call_sid, account_sid FROM call_queue WHERE parked = {parked} AND callee = free.callee \
-          ORDER BY priority, due_at, call_sid LIMIT $3) AS first WHERE account_sid <> free.account LIMIT 1) AS next))"
-);
-const NEXT_PARKED: &str = "(SELECT call_sid FROM call_queue WHERE parked = {parked} AND callee = free.callee \
-  ORDER BY priority, due_at, call_sid LIMIT 1) AS next";
+const UNPARK_OTHERS: &str = unpark!("unnest($1::text[], $2::text[]) AS free (callee, but_of)");
 pub(super) async fn lanes(store: &PostgresStore) -> Result<QueuedLanes, StoreError> {
     let rows = store.query(LANES, &[]).await?;
     let Some(first) = rows.first() else {
@@ -516,7 +516,6 @@ impl Verdicts {
 
     /// Where calls are taken, that is the first of them.
     fn statements<'a>(&'a self, node: &'a &'a str) -> Vec<Planned<'a>> {
-        const OTHERS: i64 = OTHERS_LOOKED_AT as i64;
         let mut statements: Vec<Planned<'a>> = Vec::with_capacity(6);
         if !self.taken.is_empty() {
             statements.push((TAKE, vec![&self.taken, &self.called, node, &self.callers]));
@@ -526,8 +525,7 @@ impl Verdicts {
         }
         if !self.deferred.is_empty() {
             statements.push((DEFER, vec![&self.deferred, &self.due_again]));
-            let others: Vec<&(dyn ToSql + Sync)> =
-                vec![&self.free_for_others, &self.capped, &OTHERS];
+            let others: Vec<&(dyn ToSql + Sync)> = vec![&self.free_for_others, &self.capped];
             statements.push((UNPARK_OTHERS, others));
         }
         if !self.set_aside.is_empty() {

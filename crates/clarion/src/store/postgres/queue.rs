@@ -12,8 +12,8 @@ use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::OwedEvent;
 use crate::domain::claim::{
-    CallUpdate, CancelledCall, Claim, ClaimedCall, HeartbeatReply, Lease, LeaseEnd, NodeId,
-    OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, DeadRoute, HeartbeatReply, Lease, LeaseEnd,
+    NodeId, OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate,
 };
 use crate::domain::ended_call::{EndedCall, GoingOn, WentOn};
 use crate::domain::request_key::{Accepted, AcceptedCall, KnownRequest, RequestId};
@@ -99,7 +99,8 @@ const FORGET_COUNTED: &str = postgres!(
 const REQUEUE: &str = postgres!(
     "WITH held AS MATERIALIZED (SELECT call_sid AS sid FROM call_queue WHERE call_sid = $29 AND {holder} = $30 AND fence = $31 AND state = ANY($32) FOR UPDATE), \
      ours AS (UPDATE call_queue SET state = {queued}, due_at = coalesce({now} + $27, due_at), node = NULL, parked = {in_lane}, trunk = NULL, \
-         dialled_at = NULL, dialog = NULL, seen_at = NULL, attempts = $28, legs = legs + cardinality($1::text[]) \
+         dialled_at = NULL, dialog = NULL, seen_at = NULL, attempts = $28, legs = legs + cardinality($1::text[]), \
+         held_since = CASE WHEN $34 THEN coalesce(held_since, {now}) END, pass_at = CASE WHEN $34 THEN coalesce(held_since, {now}) + patience END \
        FROM held WHERE call_sid = sid \
        RETURNING call_sid, callee, attempt, legs - cardinality($1::text[]) AS legs_before), ",
     KEEP_LEGS,
@@ -170,6 +171,15 @@ impl CallQueue for PostgresStore {
         taking_over::claim_overdue(self, node, limit).await
     }
 
+    async fn claim_stranded(
+        &self,
+        node: &NodeId,
+        routes: &[DeadRoute],
+        limit: u32,
+    ) -> Result<Vec<ClaimedCall>, StoreError> {
+        taking_over::claim_stranded(self, node, routes, limit).await
+    }
+
     async fn advance_call(
         &self,
         sid: &CallSid,
@@ -194,6 +204,7 @@ impl CallQueue for PostgresStore {
             lease.fence,
             states(|state| state.may_become(CallState::Queued)),
             claimed.is_counted,
+            requeue.is_held_back,
         ]);
         let change = Change {
             sid: call.sid.clone(),

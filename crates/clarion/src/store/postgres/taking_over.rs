@@ -3,8 +3,9 @@
 use super::session::Session;
 use super::{PostgresStore, column, query_in};
 use crate::domain::call::CallSid;
-use crate::domain::claim::{ClaimedCall, NodeId, OrphanedCall, Overdue};
+use crate::domain::claim::{ClaimedCall, DeadRoute, NodeId, OrphanedCall, Overdue};
 use crate::store::StoreError;
+use crate::store::binding::millis;
 use crate::store::columns::Columns;
 use crate::store::statements::postgres;
 use crate::store::statements::queue::{self, CLAIMED, CLAIMED_COLUMNS, ORPHANED};
@@ -26,6 +27,16 @@ const OVERDUE_CALLS: &str = postgres!(
      SELECT ",
     CLAIMED,
     ", queue.why FROM queue JOIN calls USING (call_sid)"
+);
+const STRANDED_CALLS: &str = postgres!(
+    "WITH stranded AS MATERIALIZED (SELECT found.call_sid FROM unnest($3::text[], $4::bigint[]) AS dead (route, time) \
+       CROSS JOIN LATERAL (SELECT call_sid FROM call_queue WHERE route = dead.route AND due_at + patience <= {now} AND patience <= dead.time \
+         AND patience IS NOT NULL AND pass_at IS NULL AND node IS NULL AND parked = {in_lane} LIMIT $1 FOR UPDATE SKIP LOCKED) AS found), \
+     queue AS (UPDATE call_queue SET state = {claimed}, node = $2, fence = fence + 1, parked = {set_aside}, held_since = NULL, pass_at = NULL \
+       FROM stranded WHERE call_queue.call_sid = stranded.call_sid RETURNING call_queue.*) \
+     SELECT ",
+    CLAIMED,
+    " FROM queue JOIN calls USING (call_sid)"
 );
 /// Calls of nodes whose leases have run out, and those that nobody works at. A node that has not itself been steady for a lease takes none of
 /// the former: the others may have missed the database as it did. A node that is just renewing its lease is waited for.
@@ -66,6 +77,21 @@ pub(super) async fn claim_overdue(
         Ok((queue::claimed(row, node)?, why))
     });
     overdue.collect()
+}
+
+pub(super) async fn claim_stranded(
+    store: &PostgresStore,
+    node: &NodeId,
+    routes: &[DeadRoute],
+    limit: u32,
+) -> Result<Vec<ClaimedCall>, StoreError> {
+    let (names, times) = (
+        column(routes, |dead| dead.route.as_str()),
+        column(routes, |dead| millis(dead.time)),
+    );
+    let values: super::Values<'_> = &[&i64::from(limit), &node.as_str(), &names, &times];
+    let rows = store.query(STRANDED_CALLS, values).await?;
+    rows.iter().map(|row| queue::claimed(row, node)).collect()
 }
 
 pub(super) async fn take_orphaned(

@@ -5,14 +5,14 @@ use rusqlite::{Connection, params};
 use super::query::Query;
 use crate::domain::call::CallSid;
 use crate::domain::claim::{
-    CalleeCaps, Claim, ClaimedCall, DueLane, Lane, LaneShare, NodeId, OrphanedCall, Overdue,
+    CalleeCaps, Claim, ClaimedCall, DeadRoute, DueLane, Lane, LaneShare, NodeId, OrphanedCall,
+    Overdue,
 };
 use crate::domain::customer_limits::{Customer, LimitLedger};
 use crate::store::StoreError;
+use crate::store::binding::millis;
 use crate::store::columns::Columns;
-use crate::store::statements::queue::{
-    self, CLAIMED, LANE_ORDER, NEXT_LANE, ORPHANED, OTHERS_LOOKED_AT, Waiting,
-};
+use crate::store::statements::queue::{self, CLAIMED, LANE_ORDER, NEXT_LANE, ORPHANED, Waiting};
 use crate::store::statements::sqlite;
 
 /// Calls of one lane that one claim looks at, at most. Those that it cannot take it parks, defers or sets aside: it meets none of them again.
@@ -50,18 +50,17 @@ const DEFER: &str = sqlite!(
     "UPDATE call_queue SET due_at = $2, held_since = coalesce(held_since, $3), \
        pass_at = CASE WHEN coalesce(held_since, $3) + patience < $2 THEN coalesce(held_since, $3) + patience END WHERE call_sid = $1"
 );
+/// But for those of one account.
 pub(super) const UNPARK: &str = sqlite!(
     queue::UNPARK,
-    "IN (SELECT call_sid FROM call_queue WHERE parked = {parked} AND callee = $1 ORDER BY priority, due_at, call_sid LIMIT 1)"
-);
-/// The first of another account than this one.
-const UNPARK_OTHER: &str = sqlite!(
-    queue::UNPARK,
-    "IN (SELECT call_sid FROM (SELECT call_sid, account_sid FROM call_queue WHERE parked = {parked} AND callee = $1 \
-       ORDER BY priority, due_at, call_sid LIMIT $3) WHERE account_sid <> $2 LIMIT 1)"
+    "IN (",
+    queue::BEST_PARKED,
+    "(SELECT $1 AS callee, $2 AS but_of) AS free",
+    queue::BEST_PARKED_OF_EACH,
+    "SELECT call_sid FROM best JOIN call_queue AS one USING (call_sid) ORDER BY due_at, call_sid LIMIT 1)"
 );
 const TAKE: &str = sqlite!(
-    "UPDATE call_queue SET state = {claimed}, node = $1, fence = fence + 1, parked = $2, held_since = NULL, pass_at = NULL WHERE call_sid = $3"
+    "UPDATE call_queue SET state = {claimed}, node = $1, fence = fence + 1, parked = $2, held_since = CASE WHEN $2 = {in_lane} THEN held_since END, pass_at = NULL WHERE call_sid = $3"
 );
 pub(super) const TAKEN: &str = sqlite!(
     "SELECT ",
@@ -108,6 +107,10 @@ const OVERDUE: [(Overdue, &str); 5] = [
         ),
     ),
 ];
+const STRANDED: &str = sqlite!(
+    "SELECT call_sid FROM call_queue INDEXED BY call_queue_patient WHERE route = $1 AND due_at + patience <= $2 AND patience <= $3 \
+       AND patience IS NOT NULL AND pass_at IS NULL AND node IS NULL AND parked = {in_lane} LIMIT $4"
+);
 const ORPHANED_CALLS: &str = sqlite!(
     "SELECT ",
     CLAIMED,
@@ -215,8 +218,7 @@ fn claim_of_lane(
             } else if let Some(due_at) = capped_until(db, share, &callee, claim.caps, now)? {
                 db.run(DEFER, params![sid, due_at, now])?;
                 // The caps are those of this account: the callee is free for the others.
-                let others = params![callee, share.account.as_str(), OTHERS_LOOKED_AT];
-                db.run(UNPARK_OTHER, others)?;
+                db.run(UNPARK, [&callee, share.account.as_str()])?;
             } else {
                 let call = take(db, &sid, &claim.node, Waiting::InLane, now)?;
                 db.run(COUNT, params![callee, now, sid, share.account.as_str()])?;
@@ -255,7 +257,7 @@ fn unpark_unless_busy(db: &Connection, callee: &str) -> Result<(), StoreError> {
 
 /// The callee is free: the next call for it takes its place in its lane.
 pub(super) fn unpark(db: &Connection, callee: &str) -> Result<(), StoreError> {
-    db.run(UNPARK, [callee])?;
+    db.run(UNPARK, [callee, ""])?;
     Ok(())
 }
 
@@ -284,6 +286,23 @@ pub(super) fn claim_overdue(
         for sid in db.rows(overdue, params![now, limit], |row| row.string(0))? {
             let call = take(db, &sid, node, Waiting::SetAside, now)?;
             found.extend(call.map(|call| (call, why)));
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn claim_stranded(
+    db: &Connection,
+    node: &NodeId,
+    routes: &[DeadRoute],
+    now: i64,
+    limit: u32,
+) -> Result<Vec<ClaimedCall>, StoreError> {
+    let mut found = Vec::new();
+    for dead in routes {
+        let values = params![dead.route.as_str(), now, millis(dead.time), limit];
+        for sid in db.rows(STRANDED, values, |row| row.string(0))? {
+            found.extend(take(db, &sid, node, Waiting::SetAside, now)?);
         }
     }
     Ok(found)

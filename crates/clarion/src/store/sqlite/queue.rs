@@ -13,8 +13,8 @@ use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, CancelledCall, Claim, ClaimedCall, HeartbeatReply, Lease, LeaseEnd, NodeId,
-    OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, DeadRoute, HeartbeatReply, Lease, LeaseEnd,
+    NodeId, OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate,
 };
 use crate::domain::ended_call::{EndedCall, GoingOn, WentOn};
 use crate::domain::notice::keys::CalleeChoice;
@@ -52,7 +52,8 @@ const UNWANTED: &str = sqlite!(
 );
 const REQUEUE: &str = sqlite!(
     "UPDATE call_queue SET state = {queued}, due_at = coalesce($1, due_at), node = NULL, parked = {in_lane}, trunk = NULL, dialled_at = NULL, dialog = NULL, \
-       seen_at = NULL, attempts = $3, legs = legs + $4 WHERE call_sid = $2 RETURNING callee, legs - $4"
+       seen_at = NULL, attempts = $3, legs = legs + $4, held_since = CASE WHEN $5 THEN coalesce(held_since, $6) END, \
+       pass_at = CASE WHEN $5 THEN coalesce(held_since, $6) + patience END WHERE call_sid = $2 RETURNING callee, legs - $4"
 );
 const CALLS_TO: &str = sqlite!(
     "SELECT count(*) FROM callee_calls WHERE callee = $1 AND account_sid IN ($3, '') AND claimed_at > $2"
@@ -120,6 +121,17 @@ impl CallQueue for SqliteStore {
     ) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError> {
         let (node, clock) = (node.clone(), self.clock.clone());
         self.write(move |db| claiming::claim_overdue(db, &node, clock.now(), limit))
+            .await
+    }
+
+    async fn claim_stranded(
+        &self,
+        node: &NodeId,
+        routes: &[DeadRoute],
+        limit: u32,
+    ) -> Result<Vec<ClaimedCall>, StoreError> {
+        let (node, routes, clock) = (node.clone(), routes.to_vec(), self.clock.clone());
+        self.write(move |db| claiming::claim_stranded(db, &node, &routes, clock.now(), limit))
             .await
     }
 
@@ -373,7 +385,9 @@ fn put_back(
         due_at,
         sid.as_str(),
         tries,
-        requeue.legs.len().cast_signed()
+        requeue.legs.len().cast_signed(),
+        requeue.is_held_back,
+        clock.now()
     ];
     let (callee, legs_before) =
         db.only_row(REQUEUE, values, |row| Ok((row.string(0)?, row.number(1)?)))?;

@@ -8,7 +8,7 @@ use crate::store::columns::Columns;
 
 /// What is known of an attempt that a lease still holds: its callee, the legs that were stored before, and whether and why its notice was called off.
 pub const HELD: Statement = statement!(
-    "SELECT callee, legs, cancelled, resolved FROM call_queue WHERE call_sid = $1 AND {holder} = $2 AND fence = $3{for_update}"
+    "SELECT callee, legs, cancelled, resolved, cancel_before_answer FROM call_queue WHERE call_sid = $1 AND {holder} = $2 AND fence = $3{for_update}"
 );
 pub const LEAVE_QUEUE: Statement = statement!("DELETE FROM call_queue WHERE call_sid = $1");
 /// Before the moment from which it is due: the row of one attempt becomes that of the next, with the values of `next_values`.
@@ -40,10 +40,10 @@ pub struct HeldAttempt {
 }
 
 pub fn held(row: &impl Columns) -> Result<HeldAttempt, StoreError> {
-    let reason = if row.flag(3)? {
-        CallOff::Resolved
-    } else {
-        CallOff::Cancelled
+    let reason = match (row.flag(3)?, row.flag(4)?) {
+        (true, _) => CallOff::Resolved,
+        (false, true) => CallOff::CancelledBefore,
+        (false, false) => CallOff::Cancelled,
     };
     Ok(HeldAttempt {
         callee: row.string(0)?,

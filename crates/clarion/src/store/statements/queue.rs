@@ -40,8 +40,16 @@ pub const LANE_ORDER: &str =
 /// The next call for a callee who is free now takes its place in its lane. The sum keeps the index of parked calls out of it: PostgreSQL would read all of
 /// them, by a plan that was made while there were hardly any.
 pub const UNPARK: &str = "UPDATE call_queue SET parked = {in_lane}, pass_at = NULL WHERE parked + 0 = {parked} AND call_sid ";
-/// So many calls that are parked behind a callee are looked through for one of another account.
-pub const OTHERS_LOOKED_AT: u32 = 1000;
+/// The next call for each callee of `free (callee, but_of)`, which follows: of each account that waits for them, but for one, the most urgent; and of those the
+/// one that has been due for the longest, which `best (callee, call_sid)` and its row in the queue tell. What is urgent to one account is not to another:
+/// none is kept waiting by the urgent calls of others. One step of the index for each account.
+pub const BEST_PARKED: &str = "WITH RECURSIVE waiting (callee, but_of, account_sid) AS (SELECT callee, but_of, \
+     (SELECT min(account_sid) FROM call_queue AS one WHERE one.parked = {parked} AND one.callee = free.callee) FROM ";
+pub const BEST_PARKED_OF_EACH: &str = " UNION ALL SELECT callee, but_of, \
+     (SELECT min(account_sid) FROM call_queue AS next WHERE next.parked = {parked} AND next.callee = waiting.callee AND next.account_sid > waiting.account_sid) \
+   FROM waiting WHERE account_sid IS NOT NULL), \
+   best (callee, call_sid) AS (SELECT callee, (SELECT call_sid FROM call_queue AS own WHERE own.parked = {parked} AND own.callee = waiting.callee \
+     AND own.account_sid = waiting.account_sid ORDER BY priority, due_at, call_sid LIMIT 1) FROM waiting WHERE account_sid <> but_of) ";
 /// The last claim of a call does not count for its callee: nothing has rung. Earlier attempts of the same call stay counted.
 pub const UNCOUNT: Statement = statement!(
     "DELETE FROM callee_calls WHERE callee = $1 AND call_sid = $2 \

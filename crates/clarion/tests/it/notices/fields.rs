@@ -4,7 +4,7 @@ use clarion::domain::account::AccountChange;
 
 use super::{HELLO, TIMES};
 use crate::calls::stage::Stage;
-use crate::support;
+use crate::support::{self, APP};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_fields_are_refused_by_name_and_nothing_is_queued() {
@@ -15,16 +15,20 @@ async fn wrong_fields_are_refused_by_name_and_nothing_is_queued() {
         ("redialTimes", "two"),
         ("redialInterval", "9"),
         ("redialInterval", "60;"),
+        ("redialInterval", "10;10;10;10;10;10;10;10;10;10;10"),
+        ("redialInterval", "86401"),
         ("redialOn", "busy;never"),
         ("backupTo", "138"),
         ("backupTo", "110"),
         ("backupAfter", "0"),
+        ("backupAfter", "12"),
         ("startTime", "2026-11-20"),
         ("startTime", "20261332000000"),
         ("startTime", "20991120000000"),
         ("callWindow", "8-9 0800-2000"),
         ("callWindow", "0800"),
         ("validTime", "0"),
+        ("validTime", "2592001"),
         ("priority", "0"),
         ("priority", "10"),
         ("ringTime", "9"),
@@ -35,6 +39,16 @@ async fn wrong_fields_are_refused_by_name_and_nothing_is_queued() {
         let answer = stage.server.call_json(&fields).await;
         let code = if value == "110" { "108035" } else { "108023" };
         assert_eq!(support::status_code(&answer), code, "{field}={value}");
+        assert!(answer.contains(field), "{field}={value}: {answer}");
+        let body = format!(
+            "<LandingCall><appId>{APP}</appId><to>13800000001</to><mediaTxt>hello</mediaTxt><{field}>{value}</{field}></LandingCall>"
+        );
+        let answer = stage
+            .server
+            .ask("Calls/LandingCalls", "xml", Some(&body))
+            .await;
+        let code = format!("<statusCode>{code}</statusCode>");
+        assert!(answer.contains(&code), "{field}={value}: {answer}");
         assert!(answer.contains(field), "{field}={value}: {answer}");
     }
     let (queued, _) = stage.server.store.queue_depth().await.unwrap();

@@ -125,6 +125,57 @@ async fn calls_of_an_account_wait_for_its_hours_unless_they_are_urgent_and_may_b
     waits_for_the_hours_of_its_account(&on_postgres().await).await;
 }
 
+/// It was due in its window. What is changed here stands for hours that go by.
+async fn is_due_when_its_window_is_closed(database: &str) {
+    let telephone = Telephone::start(Script::of_number).await;
+    let (trunk, more) = (
+        telephone.wide_trunk("telephone", ""),
+        format!("{database}{TIMES}"),
+    );
+    let mut stage = Stage::on(&trunk, &more).await;
+    let now = stage.server.clock.wall();
+    let at = |hours| {
+        let time = now.checked_add(SignedDuration::from_hours(hours)).unwrap();
+        time.strftime("%H%M").to_string()
+    };
+    let open = format!("{}-{}", at(-2), at(2));
+    let fields = format!("{},\"callWindow\":\"{open}\"", redialled(1));
+    let sid = stage.call("13800000002", &fields).await;
+    eventually("an attempt is over", async || {
+        stage.attempts(&sid).await.len() == 1
+    })
+    .await;
+    stage.server.take_server().stop().await;
+    let stored = format!("SELECT notice FROM calls WHERE call_sid = '{sid}'");
+    let notice = support::text_of(&stage.server.database, &stored).await;
+    assert!(notice.contains(&open), "{notice}");
+    let closed = format!(
+        "UPDATE calls SET notice = replace(notice, '{open}', '{}') WHERE call_sid = '{sid}'",
+        closed_now(&now)
+    );
+    support::execute(&stage.server.database, &closed).await;
+    stage.let_time_pass(SignedDuration::from_secs(3000)).await;
+    stage.server.restart(&stage::settings(&more, &trunk)).await;
+    eventually("it is put back", async || {
+        let due_at = stage.record(&sid).await.due_at.unwrap();
+        let waits = due_at.duration_since(stage.server.clock.now());
+        waits > SignedDuration::from_mins(30)
+    })
+    .await;
+    assert_eq!(telephone.dialled().len(), 1, "its window is closed");
+    assert_eq!(stage.attempts(&sid).await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_window_of_a_request_is_looked_at_again_before_it_is_dialled() {
+    is_due_when_its_window_is_closed("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_window_of_a_request_is_looked_at_again_before_it_is_dialled_on_postgres() {
+    is_due_when_its_window_is_closed(&on_postgres().await).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hours_that_closed_while_a_call_waited_are_respected() {
     let telephone = Telephone::start(Script::of_number).await;

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clarion::domain::call::CallSid;
 use jiff::tz::TimeZone;
-use phone::test_phone::Script;
+use phone::test_phone::{Script, Then};
 use supervisor::Supervisor;
+use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use super::events::steps;
 use super::{billed, times_in};
 use crate::calls::stage::{field, settings};
 use crate::support::child::{Caller, ChildServer, Installation};
@@ -18,9 +19,13 @@ use crate::support::telephone::Telephone;
 use crate::support::{ZONE, bills, eventually_within, postgres};
 
 /// Two cores may need their time for what is asked here.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
-const CONNECTIONS: usize = 20;
-const EACH: usize = 25;
+const PATIENCE: Duration = Duration::from_secs(120);
+/// It rings for so long before somebody answers.
+const RINGS: Duration = Duration::from_secs(3);
+/// Requests of one name, each on a connection of its own.
+const AT_ONCE: usize = 1000;
+/// Those of another name, which do not agree about what they want.
+const DISAGREEING: usize = 40;
 
 struct Pair {
     first: Installation,
@@ -31,10 +36,10 @@ struct Pair {
 
 impl Pair {
     async fn start() -> Self {
-        let telephone = Telephone::start(Script::of_number).await;
+        let telephone = Telephone::start(script).await;
         let trunk = telephone.trunk("telephone", "channels = 200\ncalls_per_second = 500");
         let settings = settings(
-            "[dispatch]\nring_seconds = 1\n[limits]\nrequests_per_second = 100000\n",
+            "[dispatch]\nring_seconds = 6\n[limits]\nrequests_per_second = 100000\n",
             &trunk,
         );
         let url = postgres::empty_database().await;
@@ -50,44 +55,76 @@ impl Pair {
     }
 }
 
-/// Some may be told that too much was asked for; nobody is told of another call.
+/// Whoever presses the key has heard it ring for a while: the ringing is an event of its own.
+fn script(number: &str) -> Script {
+    let script = Script::of_number(number);
+    match script.then {
+        Then::Answer { hang_up, keys, .. } if number.ends_with("0012") => Script {
+            then: Then::Answer {
+                after: RINGS,
+                hang_up,
+                keys,
+            },
+            ..script
+        },
+        _ => script,
+    }
+}
+
+/// What is asked by these clients, each of them once and all at the same time, in turns at one node and the other.
+async fn ask_at_once(pair: &Pair, asked: Vec<String>) -> Vec<Result<String, String>> {
+    let together = Arc::new(Barrier::new(asked.len()));
+    let mut clients = JoinSet::new();
+    for (place, fields) in asked.into_iter().enumerate() {
+        let client = pair.nodes[place % 2].client.clone();
+        let together = Arc::clone(&together);
+        clients.spawn(async move {
+            let mut caller = Caller::connect(&client).await.unwrap();
+            together.wait().await;
+            (place, caller.try_to_place(&fields).await.unwrap())
+        });
+    }
+    let mut answers = clients.join_all().await;
+    answers.sort_by_key(|(place, _)| *place);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+/// The one callSid that was given. Some may be told that too much was asked for; nobody is told of another call.
+fn only_sid<'a>(answers: impl Iterator<Item = &'a Result<String, String>> + Clone) -> String {
+    let given: BTreeSet<_> = answers
+        .clone()
+        .filter_map(|one| one.as_ref().ok())
+        .collect();
+    assert_eq!(given.len(), 1, "one callSid: {given:?}");
+    let refused: BTreeSet<_> = answers.filter_map(|one| one.as_ref().err()).collect();
+    assert!(refused.iter().all(|code| *code == "111111"), "{refused:?}");
+    given.into_iter().next().unwrap().clone()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_requests_of_one_name_are_one_notice() {
     let pair = Pair::start().await;
     let receiver = Receiver::start(vec![ok()]).await;
-    let fields = Arc::new(format!(
+    let fields = format!(
         "\"to\":\"13800000002\",\"mediaTxt\":\"hello\",\"backupTo\":\"13800000005\",\"requestId\":\"alarm 7\",\"respUrl\":\"{}\"",
         receiver.url()
-    ));
-    let mut clients = JoinSet::new();
-    for connection in 0..2 * CONNECTIONS {
-        let client = pair.nodes[connection % 2].client.clone();
-        let fields = Arc::clone(&fields);
-        clients.spawn(async move {
-            let mut caller = Caller::connect(&client).await.unwrap();
-            let mut answers = Vec::new();
-            for _ in 0..EACH {
-                answers.push(caller.try_to_place(&fields).await.unwrap());
-            }
-            answers
-        });
-    }
-    let answers: Vec<_> = clients.join_all().await.into_iter().flatten().collect();
-    assert_eq!(answers.len(), 1000);
-    let given: BTreeSet<_> = answers.iter().filter_map(|one| one.as_ref().ok()).collect();
-    assert_eq!(given.len(), 1, "one callSid: {given:?}");
-    let refused: BTreeSet<_> = answers
-        .iter()
-        .filter_map(|one| one.as_ref().err())
-        .collect();
-    assert!(refused.iter().all(|code| *code == "111111"), "{refused:?}");
-    let sid = given.first().unwrap().as_str();
+    );
+    let answers = ask_at_once(&pair, vec![fields.clone(); AT_ONCE]).await;
+    assert_eq!(answers.len(), AT_ONCE);
+    let sid = only_sid(answers.iter());
+    // Both nodes know what was asked for by this name.
+    let other = fields.replace("13800000005", "13800000006");
+    let answers = ask_at_once(&pair, vec![other; 2]).await;
+    assert!(
+        answers.iter().all(|one| *one == Err("190010".to_owned())),
+        "{answers:?}"
+    );
     eventually_within(PATIENCE, "it is reported", async || {
         !receiver.received().is_empty()
     })
     .await;
     let report = receiver.received().remove(0).body;
-    assert_eq!(field(&report, "callSid"), sid);
+    assert_eq!(field(&report, "callSid"), sid.as_str());
     assert_eq!(
         (field(&report, "attempts"), field(&report, "result")),
         ("2", "talked")
@@ -108,9 +145,67 @@ async fn a_thousand_requests_of_one_name_are_one_notice() {
     store.close().await;
 }
 
-/// Busy, then no answer, then confirmed by the second person after the first.
-fn expected_steps(queued: &str, confirmed: &str) -> Vec<String> {
-    assert_eq!(field(queued, "event"), "queued");
+/// Two wishes under one name, at the same time and at both nodes: one of them is a notice, the other is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_belongs_to_the_first_of_two_wishes_at_whichever_node() {
+    let pair = Pair::start().await;
+    let wish = |place: usize| {
+        // Each wish is asked for at both nodes.
+        let times = if place / 2 % 2 == 0 { "1" } else { "2" };
+        format!(
+            "\"to\":\"13800000005\",\"mediaTxt\":\"hello\",\"redialTimes\":\"{times}\",\"requestId\":\"alarm 8\""
+        )
+    };
+    let answers = ask_at_once(&pair, (0..DISAGREEING).map(wish).collect()).await;
+    let first = answers.iter().position(Result::is_ok).unwrap();
+    let is_of_first = |place: &usize| place / 2 % 2 == first / 2 % 2;
+    let (same, other): (Vec<_>, Vec<_>) = (0..DISAGREEING).partition(|place| is_of_first(place));
+    only_sid(same.iter().map(|place| &answers[*place]));
+    for place in other {
+        let refused = answers[place].as_ref().unwrap_err();
+        assert!(
+            ["190010", "111111"].contains(&refused.as_str()),
+            "{refused}"
+        );
+    }
+    for place in 0..4 {
+        let again = ask_at_once(&pair, vec![wish(place); 2]).await;
+        let is_known = again.iter().all(|one| match one {
+            Ok(sid) => is_of_first(&place) && Ok(sid) == answers[first].as_ref(),
+            Err(code) => !is_of_first(&place) && code == "190010",
+        });
+        assert!(is_known, "{place}: {again:?}");
+    }
+}
+
+/// Busy, then no answer, then confirmed by the second person after the first: every event, to the letter but for its time.
+fn expected_events(sid: &str, confirmed: &str) -> Vec<String> {
+    let steps = expected_steps(confirmed);
+    let steps = steps.iter().enumerate().map(|(place, step)| {
+        let (event, about) = step.split_once(' ').unwrap();
+        let seq = place + 1;
+        format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?><request><action>CallState</action><callSid>{sid}</callSid><seq>{seq}</seq>\
+             <event>{event}</event>{about}<time></time></request>"
+        )
+    });
+    steps.collect()
+}
+
+/// An event without its time, and that.
+fn timeless(body: &str) -> (String, String) {
+    let time = field(body, "time").to_owned();
+    assert!(
+        time.len() == 14 && time.bytes().all(|byte| byte.is_ascii_digit()),
+        "{body}"
+    );
+    (
+        body.replacen(&format!("<time>{time}</time>"), "<time></time>", 1),
+        time,
+    )
+}
+
+fn expected_steps(confirmed: &str) -> Vec<String> {
     let stem = confirmed.strip_suffix("0012").unwrap();
     let about =
         |attempt, suffix| format!("<attempt>{attempt}</attempt><number>{stem}{suffix}</number>");
@@ -121,9 +216,11 @@ fn expected_steps(queued: &str, confirmed: &str) -> Vec<String> {
         format!("hangup {first}<result>busy</result>"),
         format!("escalated {second}"),
         format!("dialling {second}"),
+        format!("ringing {second}"),
         format!("hangup {second}<result>not-answered</result>"),
         format!("escalated {third}"),
         format!("dialling {third}"),
+        format!("ringing {third}"),
         format!("answered {third}"),
         format!("key {third}<dtmf>1</dtmf>"),
         format!("hangup {third}<result>confirmed</result>"),
@@ -184,10 +281,9 @@ async fn what_one_node_begins_the_other_may_go_on_with() {
         let told = watcher.received().into_iter();
         let of_call = told.filter(|one| field(&one.body, "callSid") == sid);
         let bodies: Vec<_> = of_call.map(|one| one.body).collect();
-        let seqs = bodies.iter().map(|body| field(body, "seq").parse::<u32>());
-        let seqs: Vec<_> = seqs.map(Result::unwrap).collect();
-        assert!(seqs.is_sorted_by(|one, next| one < next), "{sid}: {seqs:?}");
-        assert_eq!(steps(&bodies), expected_steps(&bodies[0], &placed[sid]));
+        let (events, times): (Vec<_>, Vec<_>) = bodies.iter().map(|body| timeless(body)).unzip();
+        assert_eq!(events, expected_events(sid, &placed[sid]));
+        assert!(times.is_sorted(), "{sid}: {times:?}");
     }
     let store = pair.first.database.open(&Supervisor::new()).await.unwrap();
     for (sid, confirmed) in &placed {

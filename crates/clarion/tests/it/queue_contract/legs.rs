@@ -109,6 +109,7 @@ async fn put_back(store: &dyn Store, claimed: &ClaimedCall, legs: Vec<Leg>) -> b
         pause: SignedDuration::ZERO,
         tries: 1,
         legs,
+        is_held_back: false,
     };
     store.requeue_call(claimed, requeue).await.unwrap()
 }

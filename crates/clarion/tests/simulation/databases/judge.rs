@@ -281,6 +281,7 @@ impl<'a> Comparison<'a> {
             pause,
             tries,
             legs: vec![],
+            is_held_back: later,
         };
         let (sid, lease) = (&claimed.call.sid, &claimed.lease);
         let known = self.model.requeue(sid, lease, &requeue);
