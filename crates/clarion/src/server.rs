@@ -85,7 +85,7 @@ impl Server {
             start_trunks(&config, &barred, &clock, &supervisor).await?;
         let prompts = RenderedPrompts::open(&config, audio_files.clone(), &supervisor)?;
         let prompts = Arc::new(prompts);
-        let (pooled, pace) = (trunks.trunks().to_vec(), Arc::clone(&trunks.pace));
+        let (pooled, packets) = (trunks.trunks().to_vec(), Arc::clone(&trunks.packets));
         let needs = DispatchNeeds {
             store: Arc::clone(&store) as _,
             clock: clock.clone(),
@@ -114,7 +114,7 @@ impl Server {
             placing: Arc::clone(&placing),
             callback_owed: callbacks.owed(),
             trunks: pooled,
-            pace,
+            packets,
             disk: Arc::clone(&disk),
             readiness: Arc::clone(&readiness),
             trace: ring,

@@ -181,7 +181,7 @@ pub const METRICS: &[Metric] = {
             Gauge,
             "clarion_queue_oldest_seconds",
             &[],
-            "time since the oldest waiting call was accepted",
+            "how long the call that has been due the longest waits to be dialled; those that wait for a later time or for their callee do not count",
         ),
         metric(
             Gauge,

@@ -18,6 +18,7 @@ mod events;
 mod export;
 mod field_words;
 mod guard;
+mod hands;
 mod headers;
 mod health;
 mod intakes;

@@ -111,6 +111,7 @@ impl Housekeeping {
         self.customers.forget_idle();
         self.prompt_guard.try_again(Instant::now());
         self.quality_guard.look();
+        self.pool.packets.look();
         if !pace.jumps.believes() || Instant::now() < pace.next_forgetting {
             return;
         }
@@ -292,9 +293,8 @@ impl DepthGauge {
         if self.next.is_some_and(|next| began < next) {
             return;
         }
-        if let Ok((waiting, oldest)) = node.store.queue_depth().await {
-            let now = node.clock.now();
-            let age = oldest.map_or(0.0, |oldest| now.duration_since(oldest).as_secs_f64());
+        if let Ok((waiting, due_for)) = node.store.queue_depth().await {
+            let age = due_for.unwrap_or_default().as_secs_f64();
             metrics::gauge!("clarion_queue_calls").set(waiting as f64);
             metrics::gauge!("clarion_queue_oldest_seconds").set(age);
         }

@@ -25,6 +25,7 @@ pub mod planted;
 mod playback;
 mod prompt_guard;
 mod quality_guard;
+mod recent_packets;
 mod recorder;
 mod recovery;
 mod redirect_guard;
@@ -62,6 +63,7 @@ pub use self::playback::{LEAD_OUT, PromptSource, RenderedPrompts};
 use self::playback::{Playback, PlaybackTimes};
 use self::prompt_guard::PromptGuard;
 use self::quality_guard::QualityGuard;
+pub use self::recent_packets::{PACKETS_WINDOW, RecentPackets};
 use self::recorder::CallRecorder;
 use self::recovery::Recovery;
 use self::running::RunningCalls;
@@ -167,7 +169,7 @@ impl Dispatch {
         recovery.recover(recovery.take_over(&[]).await?).await;
         recovery.hang_up_noted().await;
         let prompt_guard = Arc::new(PromptGuard::new(holds.clone()));
-        let pace = Arc::clone(&pool.pace);
+        let pace = Arc::clone(&pool.packets.pace);
         let housekeeping = Arc::new(Housekeeping {
             prompt_guard: Arc::clone(&prompt_guard),
             quality_guard: QualityGuard::new(pace, settings.late_percent, holds.clone()),

@@ -21,6 +21,7 @@ use tokio::sync::{Mutex, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::end_reason::leaves_other_hosts;
+use super::recent_packets::RecentPackets;
 use super::trunk_line::TrunkLine;
 use super::trunk_pool::TrunkPool;
 use crate::barred_numbers::BarredNumbers;
@@ -103,7 +104,7 @@ impl TrunkPool {
             lines.push((trunk.clone(), line));
         }
         let mut pool = Self::over(lines);
-        pool.pace = Arc::clone(phone.media().pace());
+        pool.packets = Arc::new(RecentPackets::new(Arc::clone(phone.media().pace())));
         pool.refusals = endpoints.refusals;
         Ok(pool)
     }

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp, Zoned};
-use phone::media::pacer::PaceCounts;
 use phone::signalling::RefusalCounts;
 use phone::signalling::Transport;
 use phone::trunk::Health;
@@ -17,6 +16,7 @@ use super::breaker::{Breaker, Evidence, SendLeave};
 use super::capacity::TrunkLeft;
 use super::lock;
 use super::node::HeldLease;
+use super::recent_packets::RecentPackets;
 use super::trunk_capacity::GrantedCapacity;
 use super::trunk_line::TrunkLine;
 use crate::config::TrunkSettings;
@@ -289,7 +289,7 @@ pub struct TrunkPool {
     trunks: Vec<Arc<PooledTrunk>>,
     pub share_changed: Arc<Notify>,
     /// How well the packets of all calls leave.
-    pub pace: Arc<PaceCounts>,
+    pub packets: Arc<RecentPackets>,
     /// What strangers wanted of our SIP ports, and where trunks wanted to lead us.
     pub refusals: Arc<RefusalCounts>,
 }
@@ -331,7 +331,7 @@ impl TrunkPool {
         Self {
             trunks: trunks.collect(),
             share_changed,
-            pace: Arc::default(),
+            packets: Arc::default(),
             refusals: Arc::default(),
         }
     }

@@ -65,7 +65,7 @@ pub struct TrunkUse {
 #[derive(Debug, Clone, Default)]
 pub struct NodeUse {
     pub trunks: Vec<TrunkUse>,
-    /// Since its start: packets that have left, and those of them that were late.
+    /// In the last minutes: packets that have left, and those of them that were late.
     pub packets: (u64, u64),
     pub disks: Vec<FreeDisk>,
 }
@@ -103,7 +103,7 @@ impl Management {
         });
         Some(NodeUse {
             trunks: trunks.collect(),
-            packets: server.pace.sent_and_missed(),
+            packets: server.packets.sent_and_missed(),
             disks: server.disk.free().await,
         })
     }

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use phone::media::pacer::PaceCounts;
-
 use super::overview::OverviewMemory;
 use super::{Management, ManagementError};
 use crate::callbacks::OwedSignal;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::disk_room::DiskRoom;
-use crate::dispatch::RenderedPrompts;
 use crate::dispatch::trunk_pool::PooledTrunk;
+use crate::dispatch::{RecentPackets, RenderedPrompts};
 use crate::domain::audit::Actor;
 use crate::domain::call::CallSid;
 use crate::placing::CallPlacing;
@@ -26,7 +24,7 @@ pub struct ManagedServer {
     pub callback_owed: Arc<OwedSignal>,
     pub trunks: Vec<Arc<PooledTrunk>>,
     /// How well the packets of all calls leave.
-    pub pace: Arc<PaceCounts>,
+    pub packets: Arc<RecentPackets>,
     pub disk: Arc<DiskRoom>,
     pub readiness: Arc<Readiness>,
     /// `None` where no messages are kept.

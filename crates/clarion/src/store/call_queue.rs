@@ -98,8 +98,8 @@ pub trait CallQueue: Send + Sync {
     async fn cancel_call(&self, sid: &CallSid) -> Result<Option<CallState>, StoreError>;
     /// Calls that this node has under way and shall end.
     async fn cancelled_calls(&self, node: &NodeId) -> Result<Vec<CancelledCall>, StoreError>;
-    /// Calls waiting, and when the oldest of them was accepted.
-    async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError>;
+    /// Calls waiting, and how long the one that has been due the longest has been so, by the queue's clock.
+    async fn queue_depth(&self) -> Result<(u64, Option<SignedDuration>), StoreError>;
     /// How often an account has called a callee within this time, of the last day.
     async fn calls_to(
         &self,

@@ -2,8 +2,8 @@
 //! What grows with the queue is said so, and is for those who remember the answer.
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
 use crate::domain::account::{AccountSid, AppId};
@@ -54,8 +54,10 @@ pub struct SeenNode {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueOverview {
     pub waiting: u64,
-    /// When the oldest of those that wait was accepted.
-    pub oldest: Option<Timestamp>,
+    /// Those of them that could be dialled; the others wait for a later time, or for their callee.
+    pub due: u64,
+    /// How long the one that has been due the longest has been so.
+    pub due_for: Option<SignedDuration>,
     /// Those that a node has taken, by how far they have come.
     pub running: Vec<(CallState, u64)>,
     /// Of those that wait: the accounts with the most first.
@@ -67,7 +69,8 @@ pub struct QueueOverview {
 pub struct WaitingAccount {
     pub account: AccountSid,
     pub waiting: u64,
-    pub oldest: Option<Timestamp>,
+    pub due: u64,
+    pub due_for: Option<SignedDuration>,
 }
 
 impl QueueOverview {
@@ -76,12 +79,14 @@ impl QueueOverview {
 
     pub(super) fn new(mut accounts: Vec<WaitingAccount>, running: Vec<(CallState, u64)>) -> Self {
         let waiting = accounts.iter().map(|account| account.waiting).sum();
-        let oldest = accounts.iter().filter_map(|account| account.oldest).min();
+        let due = accounts.iter().map(|account| account.due).sum();
+        let due_for = accounts.iter().filter_map(|account| account.due_for).max();
         accounts.sort_by(|a, b| (b.waiting, &a.account).cmp(&(a.waiting, &b.account)));
         accounts.truncate(Self::ACCOUNTS);
         Self {
             waiting,
-            oldest,
+            due,
+            due_for,
             running,
             accounts,
         }

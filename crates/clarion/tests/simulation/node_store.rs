@@ -297,7 +297,7 @@ impl CallQueue for NodeStore {
             .await
     }
 
-    async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError> {
+    async fn queue_depth(&self) -> Result<(u64, Option<SignedDuration>), StoreError> {
         self.read("depth", QueueModel::queue_depth).await
     }
 

@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 
 use super::session::{Bound, Session, Transaction};
 use super::{PostgresStore, column};
-use crate::domain::claim::{Claim, ClaimedCall, LaneShare, NodeId, QueuedLanes};
+use crate::domain::claim::{Claim, ClaimedCall, DueLane, LaneShare, NodeId};
 use crate::domain::customer_limits::{Customer, LimitLedger};
 use crate::store::StoreError;
 use crate::store::columns::Columns;
@@ -133,17 +133,12 @@ pub(super) const UNPARK: &str =
     unpark!("(SELECT callee, ''::text AS but_of FROM unnest($1::text[]) AS free (callee)) AS free");
 /// As `UNPARK`, but the next call of another account than this one.
 const UNPARK_OTHERS: &str = unpark!("unnest($1::text[], $2::text[]) AS free (callee, but_of)");
-pub(super) async fn lanes(store: &PostgresStore) -> Result<QueuedLanes, StoreError> {
+/// Every lane with a call in it, when its first call is due, and the time now.
+pub(super) async fn lanes(store: &PostgresStore) -> Result<(Vec<(DueLane, i64)>, i64), StoreError> {
     let rows = store.query(LANES, &[]).await?;
-    let Some(first) = rows.first() else {
-        return Ok(QueuedLanes::default());
-    };
-    let now = first.number(5)?;
+    let now = rows.first().map(|first| first.number(5)).transpose()?;
     let lanes = rows.iter().map(queue::lane);
-    Ok(queue::queued_lanes(
-        lanes.collect::<Result<Vec<_>, _>>()?,
-        now,
-    ))
+    Ok((lanes.collect::<Result<_, _>>()?, now.unwrap_or_default()))
 }
 
 pub(super) async fn claim(

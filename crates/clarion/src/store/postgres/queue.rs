@@ -156,7 +156,8 @@ impl CallQueue for PostgresStore {
     }
 
     async fn queued_lanes(&self) -> Result<QueuedLanes, StoreError> {
-        claiming::lanes(self).await
+        let (lanes, now) = claiming::lanes(self).await?;
+        Ok(queue::queued_lanes(lanes, now))
     }
 
     async fn claim_calls(&self, claim: Claim) -> Result<Vec<ClaimedCall>, StoreError> {
@@ -299,13 +300,14 @@ impl CallQueue for PostgresStore {
         rows.iter().map(queue::cancelled).collect()
     }
 
-    async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError> {
-        let depth = queue::depth(&self.query_one(queue::DEPTH.postgres, &[]).await?)?;
-        if self.plans.is_outgrown(depth.0) {
+    async fn queue_depth(&self) -> Result<(u64, Option<SignedDuration>), StoreError> {
+        let waiting = queue::depth(&self.query_one(queue::DEPTH.postgres, &[]).await?)?;
+        if self.plans.is_outgrown(waiting) {
             self.pool.forget_plans();
             self.ends.forget_plans();
         }
-        Ok(depth)
+        let (lanes, now) = claiming::lanes(self).await?;
+        Ok((waiting, queue::longest_due(&lanes, now)))
     }
 
     async fn calls_to(

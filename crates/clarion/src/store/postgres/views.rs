@@ -36,6 +36,7 @@ const WANTED_CALLS: &str = postgres!(
     WANTED,
     " ORDER BY call_sid DESC"
 );
+const WAITING: &str = postgres!(views::WAITING, "{now}", views::OF_WAITING);
 const NODES: &str = postgres!(views::NODES, "{now}", views::OF_NODES);
 /// Calls that are looked at by one statement.
 const BATCH: usize = 500;
@@ -94,7 +95,7 @@ impl OperatorViews for PostgresStore {
 
     async fn queue_overview(&self) -> Result<QueueOverview, StoreError> {
         let client = self.long_client().await?;
-        let waiting = client.query_once(views::WAITING.postgres, &[]).await?;
+        let waiting = client.query_once(WAITING, &[]).await?;
         let waiting = waiting.iter().map(views::waiting);
         let running = client.query_once(views::RUNNING.postgres, &[]).await?;
         let running = running.iter().map(views::running);

@@ -152,6 +152,8 @@ fn rounds(queue: &str, calls: u32) -> Vec<(&'static str, u64)> {
     rounds.push(("end", since()));
     ending::end(&db, &ended(busy), NOW).unwrap();
     rounds.push(("end of the call to one callee", since()));
+    claiming::lanes(&db).unwrap();
+    rounds.push(("look for the longest due", since()));
     let overdue = claiming::claim_overdue(&db, &node, NOW, 1000).unwrap();
     assert_eq!(overdue, []);
     rounds.push(("look for overdue calls", since()));

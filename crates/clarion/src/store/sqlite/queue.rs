@@ -271,9 +271,14 @@ impl CallQueue for SqliteStore {
         .await
     }
 
-    async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError> {
-        self.read(|db| db.only_row(queue::DEPTH.sqlite, [], |row| queue::depth(row)))
-            .await
+    async fn queue_depth(&self) -> Result<(u64, Option<SignedDuration>), StoreError> {
+        let clock = self.clock.clone();
+        self.read(move |db| {
+            let waiting = db.only_row(queue::DEPTH.sqlite, [], |row| queue::depth(row))?;
+            let lanes = claiming::lanes(db)?;
+            Ok((waiting, queue::longest_due(&lanes, clock.now())))
+        })
+        .await
     }
 
     async fn calls_to(

@@ -32,6 +32,7 @@ const WANTED_CALL: &str = sqlite!(
     " LEFT JOIN call_queue AS queue USING (call_sid) WHERE call_sid = $1",
     WANTED
 );
+const WAITING: &str = sqlite!(views::WAITING, "$1", views::OF_WAITING);
 const NODES: &str = sqlite!(views::NODES, "$1", views::OF_NODES);
 
 #[async_trait]
@@ -83,8 +84,9 @@ impl OperatorViews for SqliteStore {
     }
 
     async fn queue_overview(&self) -> Result<QueueOverview, StoreError> {
-        self.read(|db| {
-            let waiting = db.rows(views::WAITING.sqlite, [], |row| views::waiting(row))?;
+        let now = self.clock.now();
+        self.read(move |db| {
+            let waiting = db.rows(WAITING, [now], |row| views::waiting(row))?;
             let running = db.rows(views::RUNNING.sqlite, [], |row| views::running(row))?;
             Ok(QueueOverview::new(waiting, running))
         })

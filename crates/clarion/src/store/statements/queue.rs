@@ -83,11 +83,7 @@ pub const CANCELLED_OF: Statement = statement!(
     "SELECT call_sid, cancel_before_answer FROM call_queue \
      WHERE {is_cancelled} AND node = $1 AND (NOT cancel_before_answer OR state < {answered})"
 );
-/// CallSids sort by time: the oldest is the first.
-pub const DEPTH: Statement = statement!(
-    "SELECT (SELECT count(*) FROM call_queue WHERE node IS NULL), \
-       (SELECT accepted_at FROM call_queue JOIN calls USING (call_sid) WHERE node IS NULL ORDER BY call_queue.call_sid LIMIT 1)"
-);
+pub const DEPTH: Statement = statement!("SELECT count(*) FROM call_queue WHERE node IS NULL");
 /// The oldest calls first: callSids sort by time. One that still owes something is kept until that is settled.
 pub const OLD_CALLS: Statement = statement!(
     "SELECT call_sid, ended_at IS NOT NULL AND ended_at < $2 \
@@ -163,6 +159,12 @@ pub fn queued_lanes(lanes: impl IntoIterator<Item = (DueLane, i64)>, now: i64) -
     queued
 }
 
+/// How long a call has been due in its lane: the one that has been so the longest. Who waits for a later time, or for its callee, is not late.
+pub fn longest_due(lanes: &[(DueLane, i64)], now: i64) -> Option<SignedDuration> {
+    let first = lanes.iter().map(|(_, due_at)| *due_at).min()?;
+    (first <= now).then(|| SignedDuration::from_millis(now - first))
+}
+
 /// Two columns: the tokens, and when they were counted.
 pub fn start_tokens(row: &impl Columns, column: usize) -> Result<StartTokens, StoreError> {
     Ok(StartTokens {
@@ -188,8 +190,8 @@ pub fn call_state(row: &impl Columns) -> Result<CallState, StoreError> {
         .ok_or_else(|| StoreError::failed(format!("there is no call state {number}")))
 }
 
-pub fn depth(row: &impl Columns) -> Result<(u64, Option<Timestamp>), StoreError> {
-    Ok((row.number(0)?, row.optional_time(1)?))
+pub fn depth(row: &impl Columns) -> Result<u64, StoreError> {
+    row.number(0)
 }
 
 pub fn call_kind(row: &impl Columns, column: usize) -> Result<CallKind, StoreError> {

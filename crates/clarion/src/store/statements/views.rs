@@ -1,6 +1,6 @@
 //! What operators look at.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::queue::{call_kind, notice};
 use super::{Statement, audit_trail, bill_lines, statement};
@@ -50,12 +50,12 @@ pub const OF_NODES: &str = " FROM nodes ORDER BY heartbeat_at DESC, node LIMIT 1
 pub const RUNNING: Statement = statement!(
     "SELECT state, count(*) FROM call_queue WHERE node IS NOT NULL GROUP BY state ORDER BY state"
 );
-/// CallSids sort by time: the oldest is the first.
-pub const WAITING: Statement = statement!(
-    "SELECT waiting.account_sid, waiting.calls, calls.accepted_at \
-     FROM (SELECT account_sid, count(*) AS calls, min(call_sid) AS oldest FROM call_queue WHERE node IS NULL GROUP BY account_sid) AS waiting \
-     LEFT JOIN calls ON calls.call_sid = waiting.oldest"
-);
+/// Before the moment now. Of those that wait, some are due in their lane.
+pub const WAITING: &str = "SELECT account_sid, count(*), count(CASE WHEN parked = {in_lane} AND due_for >= 0 THEN 1 END), \
+       max(CASE WHEN parked = {in_lane} AND due_for >= 0 THEN due_for END) \
+     FROM (SELECT account_sid, parked, ";
+pub const OF_WAITING: &str =
+    " - due_at AS due_for FROM call_queue WHERE node IS NULL) AS waiting GROUP BY account_sid";
 /// Those that fail first, and with each row what all receivers wait for.
 pub const RECEIVERS: Statement = statement!(
     "SELECT host, count(*), min(owed_at), CAST(sum(count(*)) OVER () AS BIGINT), min(min(owed_at)) OVER () \
@@ -162,7 +162,8 @@ pub fn waiting(row: &impl Columns) -> Result<WaitingAccount, StoreError> {
     Ok(WaitingAccount {
         account: row.parsed(0)?,
         waiting: row.number(1)?,
-        oldest: row.optional_time(2)?,
+        due: row.number(2)?,
+        due_for: row.optional_number(3)?.map(SignedDuration::from_millis),
     })
 }
 

@@ -341,9 +341,7 @@ async fn the_queue_is_told_by_account_and_state(database: Database) {
     let to = |number: u128| format!("86138{number:08}");
     let mine = (2..=4).map(|number| call_of(number, SID, APP, &to(number)));
     accept(&*store, mine).await;
-    let mut oldest = call_of(1, OTHER_ACCOUNT, APP_OF_OTHER, &to(1));
-    oldest.accepted_at = "2026-11-15T02:35:08.123Z".parse().unwrap();
-    accept(&*store, [oldest.clone()]).await;
+    accept(&*store, [call_of(1, OTHER_ACCOUNT, APP_OF_OTHER, &to(1))]).await;
     let node = NodeId::new([7; 8]);
     let now: Timestamp = "2026-11-15T02:36:00Z".parse().unwrap();
     let lease = SignedDuration::from_secs(30);
@@ -360,22 +358,45 @@ async fn the_queue_is_told_by_account_and_state(database: Database) {
     };
     assert_eq!(store.claim_calls(claim).await.unwrap().len(), 1);
 
+    // One has been due for long. Of the others one waits for a later time, and one for its callee.
+    let change = format!(
+        "UPDATE call_queue SET due_at = due_at - 600000 WHERE account_sid = '{OTHER_ACCOUNT}'; \
+         UPDATE call_queue SET due_at = due_at + 3600000 WHERE call_sid = '{}'; \
+         UPDATE call_queue SET due_at = due_at - 7200000, parked = 1 WHERE call_sid = '{}'",
+        sid(3),
+        sid(4)
+    );
+    support::execute(&database, &change).await;
     let queue = store.queue_overview().await.unwrap();
-    assert_eq!(queue.waiting, 3);
-    assert_eq!(queue.oldest, Some(oldest.accepted_at));
+    assert_eq!((queue.waiting, queue.due), (3, 1));
+    let is_due_for_long = |due_for: Option<SignedDuration>| {
+        due_for.is_some_and(|time| (10..60).contains(&time.as_mins()))
+    };
+    assert!(is_due_for_long(queue.due_for), "{queue:?}");
+    let (waiting, due_for) = store.queue_depth().await.unwrap();
+    assert!(waiting == 3 && is_due_for_long(due_for), "{due_for:?}");
     assert_eq!(queue.running, [(CallState::Claimed, 1)]);
     let accounts: Vec<_> = queue
         .accounts
         .iter()
-        .map(|one| (one.account.as_str(), one.waiting, one.oldest))
+        .map(|one| (one.account.as_str(), one.waiting, one.due))
         .collect();
-    assert_eq!(
-        accounts,
-        [
-            (SID, 2, Some(call(1).accepted_at)),
-            (OTHER_ACCOUNT, 1, Some(oldest.accepted_at))
-        ]
+    assert_eq!(accounts, [(SID, 2, 0), (OTHER_ACCOUNT, 1, 1)]);
+    let due_for = [SID, OTHER_ACCOUNT].map(|sid| {
+        let mut accounts = queue.accounts.iter();
+        accounts
+            .find(|one| one.account.as_str() == sid)
+            .unwrap()
+            .due_for
+    });
+    assert!(due_for[0].is_none() && is_due_for_long(due_for[1]));
+    let later = format!(
+        "UPDATE call_queue SET due_at = due_at + 3600000 WHERE call_sid = '{}'",
+        sid(1)
     );
+    support::execute(&database, &later).await;
+    assert_eq!(store.queue_overview().await.unwrap().due_for, None);
+    assert_eq!(store.queue_depth().await.unwrap(), (3, None));
     let nodes = store.nodes().await.unwrap();
     let [seen] = &nodes[..] else {
         panic!("{nodes:?}");

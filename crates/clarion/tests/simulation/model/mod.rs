@@ -416,12 +416,13 @@ impl QueueModel {
         sids.into_iter().map(unconditional).collect()
     }
 
-    pub fn queue_depth(&self) -> (u64, Option<Timestamp>) {
-        let is_waiting = |call: &&ModelCall| call.place.as_ref().is_some_and(|p| p.node.is_none());
-        let mut waiting = self.calls.values().filter(is_waiting);
-        let oldest = waiting.next();
-        let count = u64::from(oldest.is_some()) + waiting.count() as u64;
-        (count, oldest.map(|call| call.call.accepted_at))
+    pub fn queue_depth(&self) -> (u64, Option<SignedDuration>) {
+        let places = self.calls.values().filter_map(|call| call.place.as_ref());
+        let waiting = || places.clone().filter(|place| place.node.is_none());
+        let first = waiting().map(|place| place.due_at).min();
+        let due = first.filter(|first| *first <= self.now);
+        let due_for = due.map(|first| SignedDuration::from_millis(self.now - first));
+        (waiting().count() as u64, due_for)
     }
 
     /// A database may have counted two claims of one call as one: those within a millisecond. They are attempts without a pause, which no plan has.
