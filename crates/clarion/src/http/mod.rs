@@ -130,9 +130,10 @@ impl Front {
                     let Some((stream, peer)) = waiting.pop_front() else {
                         continue;
                     };
-                    match place {
-                        Some(place) => self.begin(stream, peer, place, graceful.watcher()),
-                        None => tracing::debug!(%peer, "the address has its share of connections"),
+                    if let Some(place) = place {
+                        self.begin(stream, peer, place, graceful.watcher());
+                    } else {
+                        tracing::debug!(%peer, "the address has its share of connections");
                     }
                 }
             }

@@ -271,10 +271,10 @@ impl CommitError {
                 waiting.give_up(problem.clone());
             }
         }
-        if given_up > 0 {
-            if let Some(unsaid) = FAILURES.say() {
-                tracing::error!(error = %problem, calls = given_up, unsaid, "calls could not be accepted");
-            }
+        if given_up > 0
+            && let Some(unsaid) = FAILURES.say()
+        {
+            tracing::error!(error = %problem, calls = given_up, unsaid, "calls could not be accepted");
         }
     }
 }

@@ -151,7 +151,11 @@ async fn a_name_belongs_to_the_first_of_two_wishes_at_whichever_node() {
     let pair = Pair::start().await;
     let wish = |place: usize| {
         // Each wish is asked for at both nodes.
-        let times = if place / 2 % 2 == 0 { "1" } else { "2" };
+        let times = if (place / 2).is_multiple_of(2) {
+            "1"
+        } else {
+            "2"
+        };
         format!(
             "\"to\":\"13800000005\",\"mediaTxt\":\"hello\",\"redialTimes\":\"{times}\",\"requestId\":\"alarm 8\""
         )
