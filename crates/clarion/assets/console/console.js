@@ -3,6 +3,7 @@
 
 const units = (document.body.dataset.units || "").split("|");
 const stale = document.querySelector(".stale");
+const signedOut = document.querySelector(".signed-out");
 
 // The same steps as `times.rs`.
 function ago(seconds) {
@@ -22,28 +23,53 @@ function growOlder() {
   }
 }
 
-// Puts the new part in place, and leaves open what was open and the focus where it was.
+// What these attributes say comes from the page: what somebody opened or sent, and when an age was told.
+const kept = new Set(["open", "data-told", "data-sent", "aria-busy"]);
+
+// Makes `old` like `fresh`, and touches nothing that is already so: what somebody has open, has chosen, plays or reads stays where it is.
+function change(old, fresh) {
+  for (const { name } of [...old.attributes]) {
+    if (!kept.has(name) && !fresh.hasAttribute(name)) old.removeAttribute(name);
+  }
+  for (const { name, value } of fresh.attributes) {
+    if (!kept.has(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
+  changeParts(old, fresh);
+}
+
+// Two elements are the same one if they have the same id or, without one, the same kind and the same address.
+function keyOf(node) {
+  if (node.nodeType !== Node.ELEMENT_NODE) return String(node.nodeType);
+  if (node.id) return "#" + node.id;
+  const link = node.matches("a[href], form[action]") ? node : node.localName === "tr" && node.querySelector("a[href]");
+  return node.localName + (link ? " " + (link.getAttribute("href") || link.getAttribute("action")) : "");
+}
+
+function changeParts(old, fresh) {
+  const known = new Map();
+  for (const child of old.childNodes) {
+    const key = keyOf(child);
+    known.set(key, [...(known.get(key) || []), child]);
+  }
+  const pairs = [...fresh.childNodes].map((child) => [child, (known.get(keyOf(child)) || []).shift()]);
+  for (const left of known.values()) for (const gone of left) gone.remove();
+  let next = old.firstChild;
+  for (const [child, same] of pairs) {
+    if (same && same === next) next = next.nextSibling;
+    else old.insertBefore(same || child, next);
+    if (!same) continue;
+    if (same.nodeType === Node.ELEMENT_NODE) change(same, child);
+    else if (same.data !== child.data) same.data = child.data;
+  }
+}
+
 function replace(region, html) {
-  const open = [...region.querySelectorAll("details[open]")].map((one) => one.id);
   const focused = region.contains(document.activeElement) ? document.activeElement : null;
-  const inside = focused && (focused.id || (focused.closest("details") || {}).id);
-  // The same link may stand there more than once.
-  const address = focused && focused.getAttribute("href");
-  const same = () => [...region.querySelectorAll("a[href]")].filter((link) => link.getAttribute("href") === address);
-  const place = address ? same().indexOf(focused) : -1;
-  region.innerHTML = html;
-  for (const id of open) {
-    const details = document.getElementById(id);
-    if (details) details.open = true;
-  }
-  if (inside) {
-    const again = document.getElementById(inside);
-    const target = again && again.matches("details") ? again.querySelector("summary") : again;
-    if (target) target.focus({ preventScroll: true });
-  } else if (place >= 0) {
-    const links = same();
-    if (links.length) links[Math.min(place, links.length - 1)].focus({ preventScroll: true });
-  }
+  const fresh = document.createElement("template");
+  fresh.innerHTML = html;
+  changeParts(region, fresh.content);
+  // What changed its place has lost the focus.
+  if (focused && focused.isConnected && focused !== document.activeElement) focused.focus({ preventScroll: true });
   noteAges(region);
 }
 
@@ -65,9 +91,15 @@ function watch(region) {
       isOver = true;
       end();
     });
+    source.addEventListener("signed-out", () => {
+      stale.hidden = true;
+      signedOut.hidden = false;
+      isOver = true;
+      end();
+    });
     source.onerror = () => {
       stale.hidden = false;
-      // Whoever is signed out, or refused, is not asked again by the browser itself.
+      // What was refused is not asked for again by the browser itself.
       if (source && source.readyState === EventSource.CLOSED) {
         end();
         setTimeout(begin, 5000);

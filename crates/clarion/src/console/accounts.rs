@@ -101,7 +101,7 @@ async fn page(console: &Console, visit: &Visit, forms: PageForms) -> Result<Resp
         created: Moment::new(account.created_at, &console.clock, words),
     };
     let page = AccountsPage {
-        frame: Frame::new(console, visit, MenuPlace::Accounts, words.accounts_title).at(ADDRESS),
+        frame: Frame::new(console, visit, MenuPlace::Accounts, words.accounts_title),
         find,
         rows: found.iter().map(row).collect(),
         more: is_cut.then(|| fill(words.accounts_more, &[("n", &SHOWN.to_string())])),

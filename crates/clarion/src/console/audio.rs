@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use askama::Template;
 use axum::body::{Body, Bytes};
-use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{
+    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
+};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use futures_util::stream;
 use jiff::SignedDuration;
@@ -15,6 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use url::form_urlencoded;
 
 use super::Console;
+use super::byte_range::WantedBytes;
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::refusal::Refused;
@@ -70,11 +73,12 @@ async fn page(
     let files = management.audio_files_of(chosen.clone()).await?;
     let apps = management.all_applications().await?;
     let status = match problem {
-        Some(_) => axum::http::StatusCode::UNPROCESSABLE_ENTITY,
-        None => axum::http::StatusCode::OK,
+        Some(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        None => StatusCode::OK,
     };
     let page = AudioPage {
-        frame: Frame::new(console, visit, MenuPlace::Audio, words.audio_title),
+        frame: Frame::new(console, visit, MenuPlace::Audio, words.audio_title)
+            .at(here(app.as_deref())),
         apps: apps
             .iter()
             .map(|app| AppChoice::of(app, chosen.as_ref().map_or("", AppId::as_str)))
@@ -146,6 +150,15 @@ pub async fn remove(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
     Ok(Redirect::to(&address(given, "removed")).into_response())
 }
 
+/// The address of the page with these files.
+fn here(app: Option<&str>) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    match app.filter(|app| !app.is_empty()) {
+        Some(app) => format!("/audio?{}", query.append_pair("app", app).finish()),
+        None => "/audio".to_owned(),
+    }
+}
+
 fn address(app: &str, done: &str) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     if !app.is_empty() {
@@ -156,7 +169,7 @@ fn address(app: &str, done: &str) -> String {
 
 pub async fn of_file(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
     let place = place(&console).await?;
-    Ok(wav(&file(&console, &visit).await?, place))
+    Ok(wav(&visit, &file(&console, &visit).await?, place))
 }
 
 pub async fn wave_of_file(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
@@ -172,7 +185,7 @@ async fn file(console: &Console, visit: &Visit) -> Result<Vec<i16>, Refused> {
 
 pub async fn of_call(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
     let place = place(&console).await?;
-    Ok(wav(&call(&console, &visit).await?, place))
+    Ok(wav(&visit, &call(&console, &visit).await?, place))
 }
 
 pub async fn wave_of_call(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
@@ -195,9 +208,23 @@ async fn place(console: &Console) -> Result<OwnedSemaphorePermit, Refused> {
     place.ok().and_then(Result::ok).ok_or(Refused::Busy)
 }
 
-/// Players play it; who opens it saves it. Its place is free again when it has been sent.
-fn wav(samples: &[i16], place: OwnedSemaphorePermit) -> Response {
-    let bytes = Bytes::from(sound::wav::mono_16_bit(samples, sound::RATE));
+/// Players play it, or a part of it; who opens it saves it. Its place is free again when it has been sent.
+fn wav(visit: &Visit, samples: &[i16], place: OwnedSemaphorePermit) -> Response {
+    let mut bytes = Bytes::from(sound::wav::mono_16_bit(samples, sound::RATE));
+    let all = bytes.len();
+    let (status, range) = match WantedBytes::of(&visit.parts.headers, all) {
+        WantedBytes::All => (StatusCode::OK, None),
+        WantedBytes::Some(part) => {
+            bytes = bytes.slice(part.clone());
+            let range = format!("bytes {}-{}/{all}", part.start, part.end - 1);
+            let range = HeaderValue::try_from(range).ok();
+            (StatusCode::PARTIAL_CONTENT, range)
+        }
+        WantedBytes::Nothing => {
+            let range = [(CONTENT_RANGE, format!("bytes */{all}"))];
+            return (StatusCode::RANGE_NOT_SATISFIABLE, range).into_response();
+        }
+    };
     let length = HeaderValue::from(bytes.len());
     let parts = stream::unfold((bytes, place), async |(mut rest, place)| {
         if rest.is_empty() {
@@ -210,8 +237,13 @@ fn wav(samples: &[i16], place: OwnedSemaphorePermit) -> Response {
         (CONTENT_TYPE, HeaderValue::from_static("audio/wav")),
         (CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),
         (CONTENT_LENGTH, length),
+        (ACCEPT_RANGES, HeaderValue::from_static("bytes")),
     ];
-    (headers, Body::from_stream(parts)).into_response()
+    let mut answer = (status, headers, Body::from_stream(parts)).into_response();
+    if let Some(range) = range {
+        answer.headers_mut().insert(CONTENT_RANGE, range);
+    }
+    answer
 }
 
 fn svg(visit: &Visit, samples: &[i16]) -> Response {

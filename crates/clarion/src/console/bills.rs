@@ -166,7 +166,7 @@ async fn day_page(
     let files = rows.collect();
     let title = fill(words.bills_day_title, &[("day", &day.to_string())]);
     Ok(html(&BillDayPage {
-        frame: Frame::new(console, visit, MenuPlace::Bills, title),
+        frame: Frame::new(console, visit, MenuPlace::Bills, title).at(format!("/bills/{day}")),
         day,
         accounts,
         files,

@@ -25,6 +25,8 @@ use crate::store::{CallbackFilter, ReplayFrom, WaitingReceiver};
 const PAGE: u32 = 50;
 /// Steps of sending many again that one request makes; the next request goes on.
 const STEPS: usize = 200;
+/// As a form says that what was delivered is sent again.
+const DELIVERED: &str = "delivered";
 
 #[derive(Template)]
 #[template(path = "console/callbacks.html")]
@@ -33,7 +35,7 @@ struct CallbacksPage {
     receivers: Vec<ReceiverRow>,
     host: String,
     app: String,
-    since: String,
+    again: AgainForm,
     /// What sends again goes on after this call.
     goes_on: Option<GoOn>,
     choices: Vec<Choice>,
@@ -43,6 +45,28 @@ struct CallbacksPage {
     further: Option<(String, String)>,
     /// What became of sending many again, or why it was not done.
     problem: Option<String>,
+}
+
+/// The form that sends many again, with what was typed into it.
+struct AgainForm {
+    host: String,
+    app: String,
+    since: String,
+    /// Those that were delivered, and not those that were given up.
+    of_delivered: bool,
+}
+
+impl AgainForm {
+    /// Who has looked for a receiver or an application probably means it.
+    fn new(visit: &Visit, host: &str, app: &str) -> Self {
+        let or = |name: &str, otherwise: &str| visit.given(name).unwrap_or(otherwise).to_owned();
+        Self {
+            host: or("host", host),
+            app: or("app", app),
+            since: or("since", ""),
+            of_delivered: visit.field("from") == DELIVERED,
+        }
+    }
 }
 
 /// Sending many again that has not come to its end: as it was asked for, and how far it has come.
@@ -167,18 +191,17 @@ async fn page(console: &Console, visit: &Visit, resent: Resent) -> Result<Respon
     });
     let older = found.next.as_ref().map(|next| wanted.address(next));
     let receivers = overview.callbacks.receivers.iter();
+    let host = wanted.host.clone().unwrap_or_default();
+    let app = wanted.app.as_ref().map(ToString::to_string);
+    let app = app.unwrap_or_default();
     Ok(html(&CallbacksPage {
         frame: Frame::new(console, visit, MenuPlace::Callbacks, words.callbacks_title),
         receivers: receivers
             .map(|receiver| receiver_row(console, receiver, words))
             .collect(),
-        host: wanted.host.clone().unwrap_or_default(),
-        app: wanted
-            .app
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default(),
-        since: visit.field("since").to_owned(),
+        again: AgainForm::new(visit, &host, &app),
+        host,
+        app,
         goes_on: resent.goes_on,
         choices: choices(wanted.state, words),
         older: older.filter(|_| further.is_none()),
@@ -269,7 +292,7 @@ pub async fn resend_all(console: Arc<Console>, visit: Arc<Visit>) -> Result<Resp
     };
     let after = given("after").map(str::parse::<CallSid>).transpose();
     let (from, from_word) = match visit.field("from") {
-        "delivered" => (ReplayFrom::Delivered, "delivered"),
+        DELIVERED => (ReplayFrom::Delivered, DELIVERED),
         _ => (ReplayFrom::GivenUp, "given-up"),
     };
     let wanted = CallbackReplay {

@@ -51,7 +51,7 @@ async fn page(
     };
     let frame = Frame::new(console, visit, MenuPlace::Dialling, words.dialling_title);
     let page = DiallingPage {
-        frame: frame.at(ADDRESS),
+        frame,
         is_stopped: management.is_stopped().await?,
         find,
         numbers,

@@ -26,6 +26,9 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 const OF_OPERATOR: usize = 8;
 const OF_ALL: usize = 64;
 
+/// The event of a stream whose operator is not signed in any more.
+const SIGNED_OUT: &str = "signed-out";
+
 /// What a part of a page is now.
 #[derive(Debug)]
 pub struct Fragment {
@@ -87,6 +90,12 @@ struct Watching<L> {
     _place: StreamPlace,
 }
 
+/// Answers somebody who looks at a live page and is not signed in any more: a browser tells its page nothing of a stream that is refused.
+pub fn signed_out() -> Response {
+    let media_type = HeaderValue::from_static("text/event-stream");
+    ([(CONTENT_TYPE, media_type)], written(SIGNED_OUT, "yes")).into_response()
+}
+
 /// Answers with a stream of what `look` sees.
 pub fn stream<L, F>(console: Arc<Console>, visit: Arc<Visit>, look: L) -> Result<Response, Refused>
 where
@@ -132,7 +141,8 @@ where
             if is_heartbeat_due {
                 self.heartbeat_due = Instant::now() + HEARTBEAT;
                 if !self.is_signed_in().await {
-                    return None;
+                    self.is_over = true;
+                    return Some(written(SIGNED_OUT, "yes"));
                 }
             }
             let changed = self.changed().await;

@@ -79,6 +79,11 @@ impl Visit {
         value.filter(|value| !value.is_empty())
     }
 
+    /// Something is sent: the answer has no address that could be looked at again.
+    pub fn is_change(&self) -> bool {
+        self.parts.method != Method::GET && self.parts.method != Method::HEAD
+    }
+
     pub fn may(&self, role: OperatorRole) -> bool {
         let own = self.operator.as_ref().map(|operator| operator.role);
         own.is_some_and(|own| own >= role)
@@ -132,7 +137,7 @@ pub async fn admit(
         form: SentForm::default(),
         parts,
     };
-    let is_change = visit.parts.method != Method::GET && visit.parts.method != Method::HEAD;
+    let is_change = visit.is_change();
     if is_change && !is_own_origin(&visit.parts, own_url.as_deref()) {
         return Err(refuse(console, &visit, &Refused::ForeignOrigin));
     }

@@ -125,7 +125,7 @@ async fn list_page(
     };
     let frame = Frame::new(console, visit, MenuPlace::Intakes, words.intakes_title);
     let page = IntakesPage {
-        frame: frame.at(ADDRESS),
+        frame,
         rows: intakes.into_iter().map(row).collect(),
         add: new_fields(&forms, words),
         apps: apps.into_iter().map(app).collect(),

@@ -8,6 +8,7 @@ mod assets;
 mod audio;
 mod audit;
 mod bills;
+mod byte_range;
 mod call;
 mod callbacks;
 mod calls;
@@ -56,6 +57,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 pub use self::cookies::value as cookie_value;
+use self::escaper::typed;
 use self::events::OpenStreams;
 use self::guard::Visit;
 use self::health::Examination;

@@ -8,6 +8,7 @@ use super::Console;
 use super::assets;
 use super::guard::{TOKEN_FIELD, Visit};
 use super::language::PageLanguage;
+use super::refusal;
 use super::times;
 use super::words::Words;
 use crate::domain::operator::OperatorRole;
@@ -29,6 +30,27 @@ pub enum MenuPlace {
     Health,
     TryIt,
     Nowhere,
+}
+
+impl MenuPlace {
+    /// Where the menu leads.
+    fn address(self) -> &'static str {
+        match self {
+            Self::Now | Self::Nowhere => "/",
+            Self::Calls => "/calls",
+            Self::Callbacks => "/callbacks",
+            Self::Dialling => "/dialling",
+            Self::Accounts => "/accounts",
+            Self::Audio => "/audio",
+            Self::Trunks => "/trunks",
+            Self::Bills => "/bills",
+            Self::Intakes => "/intakes",
+            Self::Audit => "/audit",
+            Self::Settings => "/settings",
+            Self::Health => "/health",
+            Self::TryIt => "/try",
+        }
+    }
 }
 
 /// What stands around every page.
@@ -76,7 +98,9 @@ impl Frame {
             may_change: visit.may(OperatorRole::Admin),
             form_token: operator.form_token.clone(),
         });
+        // What answers a form has no address that could be looked at.
         let here = visit.parts.uri.path_and_query();
+        let here = here.filter(|_| !visit.is_change()).map(ToString::to_string);
         Self {
             words,
             language: visit.language,
@@ -89,11 +113,11 @@ impl Frame {
             icon: assets::icon(),
             token_field: TOKEN_FIELD,
             done: done(visit),
-            here: here.map_or("/".to_owned(), ToString::to_string),
+            here: here.unwrap_or_else(|| place.address().to_owned()),
         }
     }
 
-    /// The page that answers a form is that of another address.
+    /// The page is that of another address than that of the request.
     #[must_use]
     pub fn at(mut self, address: impl Into<String>) -> Self {
         self.here = address.into();
@@ -125,6 +149,11 @@ impl Frame {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         let query = query.append_pair("back", &self.here).finish();
         format!("/language/{}?{query}", self.language.other().code())
+    }
+
+    /// Where to sign in, and then go on here.
+    pub fn sign_in(&self) -> String {
+        refusal::sign_in_address(&self.here)
     }
 
     /// How the script says how long ago something was.

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use url::form_urlencoded;
 
 use super::Console;
+use super::events;
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::sentence::Sentence;
@@ -90,11 +91,15 @@ struct RefusalPage {
     sentence: Sentence,
 }
 
-/// The answer to a request that is refused. Whoever is not signed in is led to the page where that is done; streams are told no.
+/// The answer to a request that is refused. Whoever is not signed in is led to the page where that is done; who looks at a live page is told.
 pub fn refuse(console: &Console, visit: &Visit, refused: &Refused) -> Response {
-    let path = visit.parts.uri.path();
-    if matches!(refused, Refused::NotSignedIn) && !path.starts_with("/events/") {
-        return Redirect::to(&sign_in_address(visit)).into_response();
+    if matches!(refused, Refused::NotSignedIn) {
+        let path = visit.parts.uri.path();
+        return if path.starts_with("/events/") {
+            events::signed_out()
+        } else {
+            Redirect::to(&sign_in_address(&wanted(visit))).into_response()
+        };
     }
     if let Refused::Failed(error) = refused {
         tracing::warn!(error, "the console could not answer");
@@ -107,18 +112,20 @@ pub fn refuse(console: &Console, visit: &Visit, refused: &Refused) -> Response {
     html_with(refused.status(), &page)
 }
 
+/// The page that was asked for.
+fn wanted(visit: &Visit) -> String {
+    let address = visit.parts.uri.path_and_query().map(ToString::to_string);
+    let address = address.filter(|_| !visit.is_change());
+    address.unwrap_or_default()
+}
+
 /// Where to sign in, and where to go on from there.
-fn sign_in_address(visit: &Visit) -> String {
-    let is_page = visit.parts.method == axum::http::Method::GET;
-    let wanted = visit.parts.uri.path_and_query().map(ToString::to_string);
-    let wanted = wanted.filter(|wanted| is_page && wanted != "/" && is_local(wanted));
-    match wanted {
-        Some(wanted) => {
-            let mut query = form_urlencoded::Serializer::new(String::new());
-            format!("/sign-in?{}", query.append_pair("next", &wanted).finish())
-        }
-        None => "/sign-in".to_owned(),
+pub fn sign_in_address(next: &str) -> String {
+    if next == "/" || !is_local(next) {
+        return "/sign-in".to_owned();
     }
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    format!("/sign-in?{}", query.append_pair("next", next).finish())
 }
 
 /// Whether an address stays on this server: a browser takes `//host` and `/\host` for another one.

@@ -65,9 +65,9 @@ pub async fn read(
 async fn fields(body: Body) -> Result<SentForm, Refused> {
     let bytes = axum::body::to_bytes(body, LONGEST_FORM).await;
     let bytes = bytes.map_err(|_| Refused::BadForm)?;
-    let pairs = form_urlencoded::parse(&bytes);
+    let pairs = form_urlencoded::parse(&bytes).into_owned();
     Ok(SentForm {
-        fields: pairs.into_owned().collect(),
+        fields: pairs.map(|(name, value)| (name, typed(&value))).collect(),
         files: Vec::new(),
     })
 }
@@ -97,7 +97,7 @@ async fn fields_and_files(parts: &Parts, body: Body, longest: usize) -> Result<S
             Some(file) if file.is_empty() => {}
             Some(file) => sent.files.push(SentFile { name: file, bytes }),
             None => {
-                let value = String::from_utf8_lossy(&bytes).into_owned();
+                let value = typed(&String::from_utf8_lossy(&bytes));
                 sent.fields.push((name, value));
             }
         }
@@ -106,6 +106,11 @@ async fn fields_and_files(parts: &Parts, body: Body, longest: usize) -> Result<S
         }
     }
     Ok(sent)
+}
+
+/// A value as it was typed: browsers send each line break as two characters.
+fn typed(value: &str) -> String {
+    value.replace("\r\n", "\n")
 }
 
 /// Reads a body that is there wholly as a form of either kind, without a server: for the fuzzer. Returns how many fields and files it has, if it can be read.
@@ -124,6 +129,23 @@ pub fn dissect(media_type: &str, body: &[u8]) -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_line_break_is_one_character_as_it_was_typed() {
+        let form = fields(Body::from("text=a%0D%0Ab%0Ac%0D%E2%80%8D"))
+            .await
+            .unwrap();
+        assert_eq!(form.field("text"), Some("a\nb\nc\r\u{200d}"));
+        let part =
+            "--b\r\nContent-Disposition: form-data; name=\"text\"\r\n\r\na\r\nb\r\n--b--\r\n";
+        let (mut parts, ()) = Request::new(()).into_parts();
+        let kind = "multipart/form-data; boundary=b".parse().unwrap();
+        parts.headers.insert(CONTENT_TYPE, kind);
+        let form = fields_and_files(&parts, Body::from(part), LONGEST_FORM)
+            .await
+            .unwrap();
+        assert_eq!(form.field("text"), Some("a\nb"));
+    }
 
     /// Otherwise the fuzzer would seldom get beyond the first line.
     #[test]

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::guard::{Visit, hash_of};
 use super::page::{Frame, MenuPlace, html, html_with};
-use super::refusal::{Refused, is_local};
+use super::refusal::{self, Refused, is_local};
 use super::words::fill;
 use super::{Console, cookies, times};
 use crate::domain::operator::{Operator, OperatorName, PasswordDigest, SignIn};
@@ -68,9 +68,12 @@ struct NobodyPage {
 impl SignInPage {
     fn new(console: &Console, visit: &Visit) -> Self {
         let words = visit.language.words();
+        let next = visit.given("next").map(str::to_owned);
+        let next = next.or_else(|| visit.query("next")).unwrap_or_default();
+        let frame = Frame::new(console, visit, MenuPlace::Nowhere, words.sign_in);
         Self {
-            frame: Frame::new(console, visit, MenuPlace::Nowhere, words.sign_in),
-            next: visit.query("next").unwrap_or_default(),
+            frame: frame.at(refusal::sign_in_address(&next)),
+            next,
             name: String::new(),
             problem: None,
         }
@@ -173,7 +176,6 @@ fn locked(console: &Console, visit: &Visit, wait: Duration) -> Response {
 /// The form once more. The password is typed anew.
 fn again(console: &Console, visit: &Visit, status: StatusCode, problem: String) -> Response {
     let page = SignInPage {
-        next: visit.field("next").to_owned(),
         name: visit.field("name").to_owned(),
         problem: Some(problem),
         ..SignInPage::new(console, visit)

@@ -95,7 +95,7 @@ async fn page(
     };
     let frame = Frame::new(console, visit, MenuPlace::Trunks, words.trunks_title);
     let page = TrunksPage {
-        frame: frame.at("/trunks"),
+        frame,
         trunks: trunks.iter().map(card).collect(),
         apps: apps.iter().map(|app| AppChoice::of(app, chosen)).collect(),
         refused,

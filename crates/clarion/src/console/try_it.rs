@@ -115,8 +115,9 @@ async fn application(console: &Console, visit: &Visit) -> Result<Application, Re
 /// Fields with a value, in the order of the table.
 fn given(visit: &Visit) -> Vec<(&'static str, String)> {
     let fields = fields().filter_map(|field| {
-        let value = visit.field(field.name).trim();
-        (!value.is_empty()).then(|| (field.name, value.to_owned()))
+        let typed = visit.field(field.name);
+        let value = if is_long(field) { typed } else { typed.trim() };
+        (!value.trim().is_empty()).then(|| (field.name, value.to_owned()))
     });
     fields.collect()
 }
@@ -124,6 +125,11 @@ fn given(visit: &Visit) -> Vec<(&'static str, String)> {
 fn fields() -> impl Iterator<Item = &'static Field> {
     let fields = LANDING_CALL.fields.iter();
     fields.filter(|field| field.name != APP_ID && !field.rule.starts_with("Older name"))
+}
+
+/// A text of the customer's own: each of its characters counts.
+fn is_long(field: &Field) -> bool {
+    matches!(field.name, "mediaTxt" | "userData")
 }
 
 async fn place(
@@ -251,7 +257,7 @@ async fn page(
             .unwrap_or_default(),
         value: visit.field(field.name).to_owned(),
         is_required: field.required,
-        is_long: matches!(field.name, "mediaTxt" | "userData"),
+        is_long: is_long(field),
     };
     let is_usual = |field: &&'static Field| USUAL.contains(&field.name);
     let usual = USUAL

@@ -62,6 +62,7 @@ words! {
     hours: "{n} h", "{n} 小时";
     days: "{n} d", "{n} 天";
     soon: "in a moment", "即将";
+    signed_out: "You are signed out, so nothing here changes any more.", "您已退出登录，页面不再更新。";
     stale: "There is no news at the moment; what you see may be out of date.", "暂时无法更新，页面内容可能不是最新的。";
 
     // Sign in.

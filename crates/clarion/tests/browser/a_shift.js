@@ -24,10 +24,15 @@ run(async (browser) => {
   const ringing = await ask({ call: "13800000003" });
   const link = page.locator(`a[href='/calls/${ringing}']`);
   await link.focus();
-  await link.evaluate((one) => { one.dataset.old = "yes"; });
-  await ask({ call: "13800000001" });
-  await page.waitForFunction(() => !document.querySelector("[data-live] [data-old]"));
+  await link.evaluate((one) => {
+    one.mine = true;
+    getSelection().selectAllChildren(one);
+  });
+  const another = await ask({ call: "13800000001" });
+  await page.waitForSelector(`a[href='/calls/${another}']`);
   check(await link.evaluate((one) => one === document.activeElement), "the focus is lost");
+  check(await link.evaluate((one) => one.mine), "what did not change was made anew");
+  check(await page.evaluate(() => getSelection().toString()) === ringing, "the selection is lost");
 
   await page.goto(`/calls/${ringing}`);
   await page.evaluate(() => { document.body.dataset.mine = "yes"; });
@@ -62,8 +67,13 @@ run(async (browser) => {
 
   await page.goto("/audit");
   check((await page.innerText("table")).includes(`call cancel ${ringing}`), "the change is noted");
+  // A page that is still open says so.
+  const other = await page.context().newPage();
+  await other.goto("/");
   await page.click("form[action='/sign-out'] button");
   await page.waitForURL("**/sign-in");
+  await other.waitForSelector(".signed-out a[href='/sign-in']");
+  check(await other.isHidden(".stale"), "and does not hope for news");
   await page.goto("/");
   check(new URL(page.url()).pathname === "/sign-in", "signed out");
   isClean(page);

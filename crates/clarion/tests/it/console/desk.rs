@@ -2,6 +2,7 @@
 
 use clarion::domain::bill::calendar;
 use clarion::domain::call_state::CallState;
+use hyper::body::Bytes;
 use jiff::ToSpan;
 use phone::test_phone::Script;
 
@@ -82,6 +83,7 @@ async fn a_call_is_tried_shown_as_a_request_and_made_again() {
     let sound = admin.get(&format!("/calls/{sid}/sound.wav")).await;
     assert_eq!(sound.header("content-type"), "audio/wav");
     assert!(sound.bytes.len() > 8000 && sound.bytes.starts_with(b"RIFF"));
+    in_parts(&mut admin, &format!("/calls/{sid}/sound.wav"), &sound.bytes).await;
     // A call that asks for a key asks for it there too.
     let mut asking = fields.clone();
     asking.push(("confirmDtmf", "1"));
@@ -103,6 +105,51 @@ async fn a_call_is_tried_shown_as_a_request_and_made_again() {
         !trail.contains('好'),
         "what is said is between a customer and a callee"
     );
+}
+
+/// Players ask for parts of a sound.
+async fn in_parts(admin: &mut Visitor, path: &str, sound: &Bytes) {
+    let all = sound.len();
+    let range = [("range", "bytes=1000-1999")];
+    let part = admin.ask("GET", path, &range, "").await;
+    assert_eq!((part.status, &part.bytes), (206, &sound.slice(1000..2000)));
+    assert_eq!(
+        part.header("content-range"),
+        format!("bytes 1000-1999/{all}")
+    );
+    let behind = format!("bytes={all}-");
+    let none = admin.ask("GET", path, &[("range", &behind)], "").await;
+    assert_eq!(
+        (none.status, none.header("content-range")),
+        (416, &*format!("bytes */{all}"))
+    );
+}
+
+#[tokio::test]
+async fn what_is_typed_comes_back_as_it_was_typed_in_either_language() {
+    let (stage, _telephone) = staged(Script::answer(), "").await;
+    let mut admin = Visitor::signed_in(&stage.server, "admin").await;
+    let token = admin.token().await;
+    // Line breaks, joiners and marks of direction.
+    let typed = "\n一\r\n二\u{200d}\u{202e}";
+    let as_typed = [
+        ("token", token.as_str()),
+        ("appId", APP),
+        ("mediaTxt", typed),
+    ];
+    let shown = admin.post("/try/show", &as_typed).await.body;
+    let value = shown.split("name=\"mediaTxt\"").nth(1).unwrap();
+    let value = value.split_once(">\n").unwrap().1;
+    assert!(
+        value.starts_with("\n一\n二\u{200d}\u{202e}</textarea>"),
+        "{value}"
+    );
+    assert!(shown.contains("\\n一\\n二"), "and is sent so: {shown}");
+    // Its other language has an address that can be looked at.
+    let language = shown.split("href=\"/language/").nth(1).unwrap();
+    let language = format!("/language/{}", language.split('"').next().unwrap());
+    let chosen = admin.get(&language).await;
+    assert!(chosen.leads_to("/try"), "{language}");
 }
 
 #[tokio::test]
@@ -193,6 +240,19 @@ async fn a_failing_receiver_is_seen_and_sent_to_again() {
     ];
     let refused = admin.post("/callbacks/resend-all", &wrong).await;
     assert!(refused.body.contains("Write a time as"));
+    // What was typed is still there.
+    assert!(refused.body.contains(&format!("value=\"{receiver}\"")));
+    let chosen = [
+        ("token", token.as_str()),
+        ("since", "x"),
+        ("from", "delivered"),
+    ];
+    let refused = admin.post("/callbacks/resend-all", &chosen).await;
+    assert!(
+        refused
+            .body
+            .contains("<option value=\"delivered\" selected>")
+    );
     let fields = [
         ("token", token.as_str()),
         ("host", &receiver),
