@@ -108,7 +108,7 @@ words! {
     hand_node: "Node {node} is gone. The other nodes have taken over its calls; start it again, or it leaves this list after a while.", "节点 {node} 失联，其呼叫已由其他节点接管；请重新启动该节点，否则稍后会从列表中移除。";
     hand_given_up: "{n} callbacks for calls of the last 24 hours were given up. Send them again on the page Callbacks.", "最近 24 小时有 {n} 个回调已放弃，可在“回调”页重新发送。";
     hand_closed: "Calls that are due wait until a trunk opens: every trunk is outside its hours.", "有呼叫已到时间，但所有中继都不在服务时段，需等中继开放。";
-    hand_queue: "A call has been due for {time} and is not dialled yet.", "有呼叫到时间后已等待 {time}，仍未外呼。";
+    hand_queue: "A call has been due for {time} and is not dialled yet.", "有呼叫已到拨打时间 {time}，仍未拨出。";
     hand_callbacks: "The oldest callback has waited for {time}: its receiver does not take it.", "最早的回调已等待 {time}，接收方未成功接收。";
     figure_waiting: "Waiting", "排队中";
     figure_oldest: "the oldest for {time}", "最久 {time}";
