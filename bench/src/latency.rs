@@ -4,6 +4,17 @@ use std::time::{Duration, Instant};
 
 use crate::others::InterferenceMonitor;
 
+/// The middle one of some figures that were measured equally often.
+pub fn median<T>(rounds: &[T], figure: impl Fn(&T) -> f64) -> f64 {
+    let mut values: Vec<_> = rounds.iter().map(figure).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+pub fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
 /// Kept one by one: a minute of full load is a few million numbers, and then no quantile is an estimate.
 #[derive(Debug, Default)]
 pub struct Latencies(Vec<Duration>);

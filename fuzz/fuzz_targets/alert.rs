@@ -2,9 +2,9 @@
 
 #![no_main]
 
-use clarion::domain::intake::incident::MOST_FINGERPRINTS;
+use clarion::domain::intake::incident::MAX_FINGERPRINTS;
 use clarion::domain::intake::{IntakeFormat, IntakeSettings};
-use clarion::intakes::alert::{AlertGroup, AlertNews, MOST_ALERTS};
+use clarion::intakes::alert::{AlertGroup, AlertNews, MAX_ALERTS};
 use clarion::intakes::formats::AlertReader;
 use clarion::intakes::speech::AlertSpeaker;
 use jiff::tz::TimeZone;
@@ -36,8 +36,8 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn check(format: IntakeFormat, settings: &IntakeSettings, group: &AlertGroup) {
-    assert!((1..=MOST_ALERTS).contains(&group.alerts.len()) && group.count >= group.alerts.len());
-    assert!(group.fingerprints.len() <= MOST_FINGERPRINTS);
+    assert!((1..=MAX_ALERTS).contains(&group.alerts.len()) && group.count >= group.alerts.len());
+    assert!(group.fingerprints.len() <= MAX_FINGERPRINTS);
     assert!(group.incident().as_str().len() <= 400);
     let now = jiff::Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
     let speaker = AlertSpeaker {

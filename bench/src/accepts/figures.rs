@@ -1,11 +1,10 @@
 //! What one round has measured.
 
 use std::fmt;
-use std::time::Duration;
 
 use super::load;
 use super::raw::Raw;
-use crate::latency::Spread;
+use crate::latency::{Spread, millis};
 
 #[derive(Debug)]
 pub struct Figures {
@@ -26,17 +25,6 @@ impl Figures {
             .min(self.at_full_load.quiet)
             .min(self.at_half_load.quiet)
     }
-}
-
-/// The middle one of some figures that were measured equally often.
-pub fn median<T>(rounds: &[T], figure: impl Fn(&T) -> f64) -> f64 {
-    let mut values: Vec<_> = rounds.iter().map(figure).collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
-}
-
-pub fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }
 
 impl fmt::Display for Figures {

@@ -6,10 +6,11 @@ use std::fmt;
 use jiff::civil::Date;
 
 use super::commits::CommitComparison;
-use super::figures::{Figures, median, millis};
+use super::figures::Figures;
 use super::load;
 use super::raw::BATCH;
 use crate::latency::Spread;
+use crate::latency::{median, millis};
 use crate::machine::Machine;
 
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use anyhow::Context;
 use clarion::domain::outcome::Outcome;
 
 use crate::accepts::customer::BenchCustomer;
-use crate::accepts::figures::{median, millis};
 use crate::latency::Latencies;
+use crate::latency::{median, millis};
 use crate::queue_node::QueueNode;
 
 /// In the order of the figures.
@@ -72,16 +72,16 @@ async fn one_of_each(
         began = Instant::now();
     };
     node.store.accept_call(customer.order()).await?;
-    note();
+    record();
     node.store.queued_lanes().await?;
-    note();
+    record();
     let claimed = node.claim(1).await?.pop().context("a call is due")?;
-    note();
+    record();
     node.end(claimed, Outcome::Talked).await?;
-    note();
+    record();
     node.store.claim_overdue(&node.id, 1000).await?;
-    note();
+    record();
     node.heartbeat().await?;
-    note();
+    record();
     Ok(times)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::day::WatchedRun;
 
 /// Design: closing is as fast as the export, and memory stays flat.
-const MOST_MEMORY: u64 = 64 << 20;
+const MAX_MEMORY: u64 = 64 << 20;
 
 #[derive(Debug)]
 pub struct Measured {
@@ -49,9 +49,9 @@ impl Measured {
              | at most {} MiB more memory for the lines | {database} | {} MiB | {} |\n",
             self.against(),
             told(self.against() >= 1.0),
-            MOST_MEMORY >> 20,
+            MAX_MEMORY >> 20,
             more >> 20,
-            told(more <= MOST_MEMORY),
+            told(more <= MAX_MEMORY),
         )
     }
 

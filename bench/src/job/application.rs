@@ -119,7 +119,7 @@ impl Asker {
             .await?;
         let now = Instant::now();
         ensure!(answer.contains("\"000000\""), "not accepted: {answer}");
-        self.ledger.note(&number, |job| job.accepted = Some(now));
+        self.ledger.record(&number, |job| job.accepted = Some(now));
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 
 use super::ledger::Job;
 use crate::database_work::DatabaseWork;
-use crate::latency::{Latencies, Spread};
+use crate::latency::{Latencies, Spread, millis};
 use crate::machine::Machine;
 
 /// A rate at which calls fall further behind than this is not held.
@@ -215,8 +215,4 @@ fn message(row: &JobRow) -> String {
         .spread(|job| JobRow::between(job.invited, job.hung_up))
         .p50;
     format!("{:.1} s from INVITE to BYE", time.as_secs_f64())
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }

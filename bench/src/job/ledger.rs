@@ -54,7 +54,7 @@ impl Ledger {
     }
 
     /// Something has happened to a job; what belongs to no job of this measurement is passed over.
-    pub fn note(&self, number: &str, happened: impl FnOnce(&mut Job)) {
+    pub fn record(&self, number: &str, happened: impl FnOnce(&mut Job)) {
         if let Some(job) = self.lock().get_mut(number) {
             happened(job);
         }

@@ -55,7 +55,7 @@ async fn take(mut stream: TcpStream, ledger: &Ledger) -> anyhow::Result<()> {
     let now = Instant::now();
     let text = std::str::from_utf8(&bytes)?;
     let (number, state) = (element(text, "number")?, element(text, "state")?);
-    ledger.note(number, |job| {
+    ledger.record(number, |job| {
         job.told.get_or_insert(now);
         if state == "0" {
             job.good += 1;

@@ -33,7 +33,7 @@ impl BenchTelephone {
         let note = Arc::clone(ledger);
         let (phone, mut heard) = TestPhone::start(&Supervisor::new(), &config, move |number| {
             let now = Instant::now();
-            note.note(bare(number), |job| job.invited = Some(now));
+            note.record(bare(number), |job| job.invited = Some(now));
             script(bare(number))
         })
         .await?;
@@ -41,7 +41,7 @@ impl BenchTelephone {
         tokio::spawn(async move {
             while let Some(call) = heard.recv().await {
                 let now = Instant::now();
-                note.note(bare(&call.number), |job| {
+                note.record(bare(&call.number), |job| {
                     job.hung_up = Some(now);
                     job.heard = is_whole(&call);
                 });

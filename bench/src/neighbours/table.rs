@@ -7,9 +7,9 @@ use clarion::clock::Clock;
 use jiff::tz::TimeZone;
 
 use super::NeighboursOptions;
-use crate::accepts::figures::{median, millis};
 use crate::job::ledger::Job;
 use crate::latency::{Latencies, Spread};
+use crate::latency::{median, millis};
 use crate::machine::Machine;
 use crate::ratio::{Comparison, FigurePair};
 

@@ -38,7 +38,7 @@ impl BarredNumbers {
         let mut whole_at = Instant::now() + WHOLE;
         loop {
             tokio::time::sleep(INTERVAL).await;
-            watch.beat();
+            watch.heartbeat();
             let is_whole = Instant::now() >= whole_at;
             let read = if is_whole {
                 self.read_all(store).await

@@ -357,7 +357,7 @@ async fn sweep_audio_files(files: AudioFiles, store: Arc<dyn Store>, clock: Cloc
     let mut sweep = Sweep::default();
     loop {
         tokio::time::sleep(sweep::PAUSE).await;
-        watch.beat();
+        watch.heartbeat();
         match sweep.step(&files, &*store, clock.now()).await {
             Ok(0) => {}
             Ok(removed) => {

@@ -69,7 +69,7 @@ pub fn note_commit(time: Duration, longest: &mut Duration) {
 /// Sorts what has been recorded into its buckets. The recorder keeps every sample until someone does, and nobody may be reading.
 pub async fn keep_up(metrics: PrometheusHandle, watch: Watch) {
     loop {
-        watch.beat();
+        watch.heartbeat();
         tokio::time::sleep(UPKEEP).await;
         metrics.run_upkeep();
     }
@@ -414,7 +414,7 @@ fn begin_at_zero() {
 /// A full disk stops everything, so it is watched from inside as well.
 pub async fn watch_disk(disk: Arc<WatchedDisk>, watch: Watch) {
     loop {
-        watch.beat();
+        watch.heartbeat();
         if let Some(free) = disk.free().await {
             metrics::gauge!("clarion_data_free_bytes").set(free as f64);
         }

@@ -7,7 +7,7 @@ use ort::environment::Environment;
 use ort::session::Session;
 use ort::value::Tensor;
 
-use crate::tokens::MOST_TOKENS;
+use crate::tokens::MAX_TOKENS;
 use crate::{Installation, MODEL, RUNTIME};
 
 /// Numbers that describe how a speaker speaks a text of some length.
@@ -54,7 +54,7 @@ impl Model {
         speaker: &str,
         tempo: f32,
     ) -> anyhow::Result<Vec<f32>> {
-        ensure!(tokens.len() <= MOST_TOKENS, "too many tokens");
+        ensure!(tokens.len() <= MAX_TOKENS, "too many tokens");
         let style = self.style(installation, speaker, tokens.len())?;
         // A token that means nothing stands before and behind them.
         let padded: Vec<i64> = [&[0], tokens, &[0]].concat();

@@ -119,7 +119,7 @@ const VOCABULARY: &[(char, i64)] = &[
 ];
 
 /// A longer text is cut off by the model without a word. Its styles are as many.
-pub const MOST_TOKENS: usize = 510;
+pub const MAX_TOKENS: usize = 510;
 
 pub fn tokens(phonemes: &str) -> Vec<i64> {
     let token = |letter: char| {
@@ -134,7 +134,7 @@ pub fn chunks(phonemes: &str) -> Vec<&str> {
     let mut chunks = Vec::new();
     let mut rest = phonemes.trim();
     while !rest.is_empty() {
-        let end = rest.char_indices().nth(MOST_TOKENS).map(|(end, _)| end);
+        let end = rest.char_indices().nth(MAX_TOKENS).map(|(end, _)| end);
         let end = end.map_or(rest.len(), |end| {
             let part = &rest[..end];
             let mark = part.rfind(['.', '?', '!', ',']).map(|at| at + 1);
@@ -167,7 +167,7 @@ mod tests {
         assert!(parts.len() > 1);
         for part in &parts {
             assert!(
-                tokens(part).len() <= MOST_TOKENS && part.ends_with(','),
+                tokens(part).len() <= MAX_TOKENS && part.ends_with(','),
                 "{part}"
             );
         }

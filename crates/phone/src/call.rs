@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 pub use self::answer_check::{LONGEST_CHECK, LONGEST_GREETING, MachineAction};
-pub use self::key_menu::{ChoiceRecorded, KeyChoice, KeyMenu, MOST_REPLAYS};
+pub use self::key_menu::{ChoiceRecorded, KeyChoice, KeyMenu, MAX_REPLAYS};
 use crate::ending::Ending;
 use crate::leg_record::LegRecord;
 pub use crate::media::engine::{MediaConfig, MediaOptions};

@@ -180,7 +180,7 @@ fn verdict(report: &EarReport) -> &'static str {
 struct Confusion(BTreeMap<&'static str, BTreeMap<&'static str, usize>>);
 
 impl Confusion {
-    fn note(&mut self, kind: &'static str, said: &'static str) {
+    fn record(&mut self, kind: &'static str, said: &'static str) {
         *self.0.entry(kind).or_default().entry(said).or_default() += 1;
     }
 
@@ -227,7 +227,7 @@ fn persons_and_machines_are_told_apart() {
             let line = Line::default().silence(delay).says(&voice, loud);
             if kind != "a machine" {
                 let samples = line.silence(4.0).received(&mut random, noise);
-                confusion.note(kind, verdict(&heard(&samples).0));
+                confusion.record(kind, verdict(&heard(&samples).0));
                 continue;
             }
             let greeting = line.silence(random.between(0.2, 1.2));
@@ -240,7 +240,7 @@ fn persons_and_machines_are_told_apart() {
                 .silence(1.5)
                 .received(&mut random, noise);
             let (first, last) = heard(&samples);
-            confusion.note(kind, verdict(&first));
+            confusion.record(kind, verdict(&first));
             if first.answerer == Some(Answerer::Machine) {
                 machines += 1;
                 beeps += usize::from(last.takes_message);
@@ -297,7 +297,7 @@ fn tones_of_networks_are_known_within_their_tolerance() {
             // The tones have -14 dB of full scale, or -17 where they are two.
             let noise = -17.0 + level - random.between(15.0, 40.0);
             let samples = line.received(&mut random, noise);
-            confusion.note(kind, verdict(&heard(&samples).1));
+            confusion.record(kind, verdict(&heard(&samples).1));
         }
     }
     confusion.print();

@@ -27,7 +27,7 @@ pub use prompt_cache::Counts;
 use prompt_cache::{Lookup, PromptCache, Rendered};
 
 /// So many texts may be interrupted on one thread, each for a requester who has no thread: each is kept on its stack.
-const MOST_INTERRUPTED: usize = 8;
+const MAX_INTERRUPTED: usize = 8;
 /// A third of the share of a thread with an ordinary priority.
 const NICE: i32 = 5;
 
@@ -310,7 +310,7 @@ impl InterruptedText {
         had <= own
     }
 
-    fn note(&mut self, requester: String, time: Duration) {
+    fn record(&mut self, requester: String, time: Duration) {
         *self.others.entry(requester).or_default() += time;
     }
 }
@@ -352,10 +352,10 @@ impl Shared {
     /// Renders what is queued, until the renderer is dropped. A panic costs one prompt only.
     fn render_queued(&self, watch: &Watch) {
         give_way();
-        watch.beat();
+        watch.heartbeat();
         while let Some(job) = self.queue.take() {
             self.finish(job, 0);
-            watch.beat();
+            watch.heartbeat();
         }
         watch.release();
     }
@@ -373,13 +373,13 @@ impl Shared {
 
     /// Between two parts of a long text: requesters for whom no thread works do not wait for its end.
     fn let_others(&self, depth: usize, text: &mut InterruptedText) {
-        if depth >= MOST_INTERRUPTED {
+        if depth >= MAX_INTERRUPTED {
             return;
         }
         if let Some(job) = self.queue.take_of_the_idle(|other| text.yields_to(other)) {
             let (requester, begun) = (job.2.requester().to_owned(), Instant::now());
             self.finish(job, depth + 1);
-            text.note(requester, begun.elapsed());
+            text.record(requester, begun.elapsed());
         }
     }
 
@@ -467,10 +467,10 @@ mod tests {
         text.begun = Instant::now()
             .checked_sub(Duration::from_secs(3))
             .expect("the machine has run for longer");
-        text.note("greedy".to_owned(), Duration::from_secs(2));
+        text.record("greedy".to_owned(), Duration::from_secs(2));
         // It has had a second for itself.
         assert!(!text.yields_to("greedy") && text.yields_to("modest"));
-        text.note("modest".to_owned(), Duration::from_millis(100));
+        text.record("modest".to_owned(), Duration::from_millis(100));
         assert!(text.yields_to("modest"));
     }
 }

@@ -23,7 +23,7 @@ const RISE: f32 = 10.0;
 const FALL: f32 = 150.0;
 
 /// A recording that is softer than this by far is not made as loud as others: it would be noise.
-const MOST_GAIN: f32 = 30.0;
+const MAX_GAIN: f32 = 30.0;
 
 /// `target` is the loudness in LUFS. What nobody hears stays as it is.
 pub fn mastered(mut samples: Vec<f32>, target: f32) -> Vec<f32> {
@@ -46,7 +46,7 @@ pub fn mastered_syllable(mut samples: Vec<f32>, target: f32) -> Vec<f32> {
 }
 
 fn at_loudness(mut samples: Vec<f32>, found: f32, target: f32) -> Vec<f32> {
-    let gain = (target - found).min(MOST_GAIN);
+    let gain = (target - found).min(MAX_GAIN);
     level::scale(&mut samples, level::from_db(gain));
     level::limit(&mut samples);
     samples
@@ -179,6 +179,6 @@ mod tests {
         level::scale(&mut soft, level::from_db(-50.0));
         let before = heard(&soft);
         let after = heard(&mastered(soft, TARGET));
-        assert!(after - before < MOST_GAIN + 0.5, "{before} to {after}");
+        assert!(after - before < MAX_GAIN + 0.5, "{before} to {after}");
     }
 }

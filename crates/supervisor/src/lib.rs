@@ -92,7 +92,7 @@ impl Task {
         })
     }
 
-    fn beat(&self) {
+    fn heartbeat(&self) {
         let age = self.started.elapsed().as_millis();
         let age = u64::try_from(age).unwrap_or(u64::MAX);
         self.last_beat.store(age, Ordering::Relaxed);
@@ -112,7 +112,7 @@ impl Task {
 
     fn set_up(&self, up: bool) {
         if up {
-            self.beat();
+            self.heartbeat();
         }
         self.up.store(up, Ordering::Relaxed);
     }
@@ -207,8 +207,8 @@ impl Watch {
     }
 
     /// The task is alive: it has come round its loop once more. In a debug build a test may ask for a panic here.
-    pub fn beat(&self) {
-        self.task.beat();
+    pub fn heartbeat(&self) {
+        self.task.heartbeat();
         self.task.panic_point.reach();
     }
 

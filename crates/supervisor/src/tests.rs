@@ -8,7 +8,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Beats until the test is over.
 async fn beat_forever(watch: Watch) {
     loop {
-        watch.beat();
+        watch.heartbeat();
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -119,7 +119,7 @@ async fn a_required_thread_that_panics_is_a_failure_that_names_it() {
     let thread = supervisor
         .require_thread("pacer", Some(SECOND), |watch| {
             loop {
-                watch.beat();
+                watch.heartbeat();
                 thread::sleep(Duration::from_millis(1));
             }
         })
@@ -187,7 +187,7 @@ async fn a_task_that_stalls_counts_as_down_until_it_beats_again() {
     let thread = supervisor
         .require_thread("receiver", Some(patience), move |watch| {
             while work.recv().is_ok() {
-                watch.beat();
+                watch.heartbeat();
             }
             watch.release();
         })

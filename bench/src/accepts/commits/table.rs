@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use super::super::figures::{median, millis};
 use super::plain::LogCare;
 use super::{CommitRound, Committer};
 use crate::latency::Spread;
+use crate::latency::{median, millis};
 use crate::ratio::{Comparison, FigurePair};
 
 /// How often as long as the plain loop's a server's p99.9 may be, and its longest commit.

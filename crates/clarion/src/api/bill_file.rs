@@ -38,7 +38,7 @@ pub fn path(file: &BillFile) -> String {
 pub async fn download(State(api): State<Arc<Api>>, parts: Parts) -> Response {
     let found = find(&api, &parts).await;
     if let (Ok(Some(_)), Some(client)) = (&found, parts.extensions.get::<KnownClient>()) {
-        client.note();
+        client.record();
     }
     match found {
         Ok(Some(file)) => send(&api, &parts, &file).await,
@@ -71,7 +71,7 @@ async fn refuse_token(api: &Api, parts: &Parts) -> Response {
     let refusal = Refusal::from(StatusCode::BillTokenInvalid);
     let from = parts.extensions.get::<PeerAddress>();
     let from = from.expect("the listener always adds it").0;
-    let pause = api.admission.failures.note(&refusal, from);
+    let pause = api.admission.failures.record(&refusal, from);
     tokio::time::sleep(pause).await;
     refuse(parts, HttpStatus::FORBIDDEN, refusal)
 }

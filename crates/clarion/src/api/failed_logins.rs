@@ -44,7 +44,7 @@ impl Default for FailedLogins {
 
 impl FailedLogins {
     /// Notes a refused request, and returns how long its answer is held back.
-    pub fn note(&self, refusal: &Refusal, from: IpAddr) -> Duration {
+    pub fn record(&self, refusal: &Refusal, from: IpAddr) -> Duration {
         let now = Instant::now();
         let what = match refusal.code {
             StatusCode::SigWrong => Some("wrong sig"),

@@ -124,7 +124,7 @@ pub struct PeerAddress(pub IpAddr);
 pub struct KnownClient(Arc<AtomicBool>);
 
 impl KnownClient {
-    pub fn note(&self) {
+    pub fn record(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 

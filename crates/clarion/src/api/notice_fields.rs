@@ -21,10 +21,10 @@ use crate::domain::status_code::Refusal;
 use crate::domain::voice_name::VoiceName;
 use crate::placing::{PlacingTimes, RequestTimes, recipient};
 
-const MOST_REDIALS: u16 = 10;
+const MAX_REDIALS: u16 = 10;
 const SHORTEST_PAUSE: i64 = 10;
 const LONGEST_PAUSE: i64 = 86_400;
-const MOST_BACKUPS: usize = 20;
+const MAX_BACKUPS: usize = 20;
 const LONGEST_DELAY: SignedDuration = SignedDuration::from_hours(30 * 24);
 const LONGEST_VALIDITY: i64 = 30 * 86_400;
 const RING: std::ops::RangeInclusive<u16> = 10..=120;
@@ -133,10 +133,10 @@ impl WantedNotice {
         }
         let (backups, lists) = backups(fields, account, config, to)?;
         let plan = NoticePlan {
-            redials: whole(fields, REDIAL_TIMES.name, 0..=MOST_REDIALS)?.unwrap_or(0),
+            redials: whole(fields, REDIAL_TIMES.name, 0..=MAX_REDIALS)?.unwrap_or(0),
             pauses: pauses(fields)?,
             redial_on: redial_on(fields)?,
-            tries_a_turn: whole(fields, BACKUP_AFTER.name, 1..=MOST_REDIALS + 1)?,
+            tries_a_turn: whole(fields, BACKUP_AFTER.name, 1..=MAX_REDIALS + 1)?,
         };
         if plan.redials > 0 || !backups.is_empty() || !lists.is_empty() {
             to.number.check_no_emergency("to", &config.numbers)?;
@@ -296,10 +296,10 @@ fn pauses(fields: &Fields) -> Result<Vec<SignedDuration>, Refusal> {
     };
     let pauses: Option<Vec<_>> = text.split(';').map(pause).collect();
     pauses
-        .filter(|pauses| pauses.len() <= usize::from(MOST_REDIALS))
+        .filter(|pauses| pauses.len() <= usize::from(MAX_REDIALS))
         .ok_or_else(|| {
             Refusal::field(format!(
-                "redialInterval must be up to {MOST_REDIALS} numbers of seconds from {SHORTEST_PAUSE} to {LONGEST_PAUSE}, separated by ;"
+                "redialInterval must be up to {MAX_REDIALS} numbers of seconds from {SHORTEST_PAUSE} to {LONGEST_PAUSE}, separated by ;"
             ))
         })
 }
@@ -345,9 +345,9 @@ fn backups(
         .map(str::trim)
         .filter(|part| !part.is_empty())
         .collect();
-    if parts.len() > MOST_BACKUPS {
+    if parts.len() > MAX_BACKUPS {
         return Err(Refusal::field(format!(
-            "backupTo must have at most {MOST_BACKUPS} numbers and lists"
+            "backupTo must have at most {MAX_BACKUPS} numbers and lists"
         )));
     }
     let shown = fields.text("displayNum")?;

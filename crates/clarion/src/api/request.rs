@@ -258,7 +258,7 @@ async fn admit(api: &Api, parts: &Parts, from: IpAddr) -> Result<(Arc<Account>, 
     let (refusal, pause) = match auth::authenticate(api, parts, from).await {
         Ok(account) => {
             if let Some(client) = parts.extensions.get::<KnownClient>() {
-                client.note();
+                client.record();
             }
             match admission.limiter.enter(&account, Instant::now()) {
                 Ok(slot) => return Ok((account, slot)),
@@ -266,7 +266,7 @@ async fn admit(api: &Api, parts: &Parts, from: IpAddr) -> Result<(Arc<Account>, 
             }
         }
         Err(refusal) => {
-            let pause = admission.failures.note(&refusal, from);
+            let pause = admission.failures.record(&refusal, from);
             (refusal, pause)
         }
     };

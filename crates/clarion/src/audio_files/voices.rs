@@ -183,7 +183,7 @@ impl NaturalVoices {
 struct VoiceMetrics;
 
 impl VoiceObserver for VoiceMetrics {
-    fn note(&self, voice: &str, outcome: VoiceOutcome, characters: u64, time: Duration) {
+    fn record(&self, voice: &str, outcome: VoiceOutcome, characters: u64, time: Duration) {
         let voice = voice.to_owned();
         metrics::counter!("clarion_voice_texts_total", "voice" => voice.clone(), "result" => outcome.as_str())
             .increment(1);

@@ -168,7 +168,7 @@ pub async fn keep_closing(billing: Arc<Billing>, node: NodeId, watch: Watch) {
     // A closed day never changes, so a clock that was set to another day closes nothing for a while.
     let mut jumps = JumpWatch::new(billing.clock.clone());
     loop {
-        watch.beat();
+        watch.heartbeat();
         if jumps.believes()
             && let Err(error) = closer.step().await
         {

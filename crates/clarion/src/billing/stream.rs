@@ -141,7 +141,7 @@ impl Writer {
         if self.format != BillFormat::JsonLines {
             csv::header(&mut out);
         }
-        self.note(&out);
+        self.record(&out);
         out
     }
 
@@ -160,11 +160,11 @@ impl Writer {
                 BillFormat::JsonLines => json_line(&mut out, &self.cells),
             }
         }
-        self.note(&out);
+        self.record(&out);
         out
     }
 
-    fn note(&mut self, out: &[u8]) {
+    fn record(&mut self, out: &[u8]) {
         self.bytes += out.len() as u64;
         self.sha256.update(out);
     }

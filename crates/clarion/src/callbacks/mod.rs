@@ -91,7 +91,7 @@ impl Callbacks {
 
 async fn count(store: Arc<dyn Store>, clock: Clock, watch: Watch) {
     loop {
-        watch.beat();
+        watch.heartbeat();
         // A database failure is reported by the code that needs the database. The gauges just stay as they are.
         if let Ok(backlog) = store.callback_backlog().await {
             let age = backlog.oldest_owed_at.map_or(0.0, |oldest| {

@@ -43,7 +43,7 @@ const EVENT_PAUSE: Duration = Duration::from_millis(250);
 
 /// An event may be tried for a minute. One that has had no place for so much longer is given up untried, so many with each look for lost leases.
 const EVENT_PATIENCE: SignedDuration = SignedDuration::from_mins(5);
-const MOST_LATE: u32 = 5000;
+const MAX_LATE: u32 = 5000;
 
 /// The result of a step.
 #[derive(Debug, PartialEq, Eq)]
@@ -148,7 +148,7 @@ impl Worker {
     ) {
         static FAILURES: Seldom = Seldom::new();
         while !*stopped.borrow() {
-            watch.beat();
+            watch.heartbeat();
             let pause = match self.step().await {
                 Ok(Step::Started(_)) => continue,
                 Ok(Step::Idle(until)) => self.pause(until),
@@ -354,7 +354,7 @@ impl Worker {
         let now = self.clock.now();
         let late = self
             .store
-            .give_up_late_events(EVENT_PATIENCE, now, MOST_LATE);
+            .give_up_late_events(EVENT_PATIENCE, now, MAX_LATE);
         let late = late.await?;
         if late > 0 {
             tracing::info!(

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
+use super::audio_file::{Owner, read};
 use super::audio_import::{self, ImportOptions};
 use super::print;
 use super::voice::SpeechOptions;
-use crate::domain::account::AppId;
 use crate::domain::prompt::{AddedFile, Prompt};
 use crate::management::{Management, OfferedFile};
 
@@ -47,13 +47,6 @@ pub enum AudioCommand {
         /// Name of the audio file
         name: String,
     },
-}
-
-#[derive(Debug, Args)]
-pub struct Owner {
-    /// The application that the files belong to [default: all applications]
-    #[arg(long)]
-    pub app: Option<AppId>,
 }
 
 #[derive(Debug, Args)]
@@ -104,18 +97,6 @@ fn brought(file: &Path, limit: usize) -> OfferedFile {
         name: name.unwrap_or_default().to_owned(),
         bytes: bytes.map(Into::into),
     }
-}
-
-/// Reads a file. Checks its size first, because a mistyped name may be a disk image.
-pub fn read(file: &Path, limit: usize) -> anyhow::Result<Vec<u8>> {
-    let context = || format!("cannot read {}", file.display());
-    let size = file.metadata().with_context(context)?.len();
-    ensure!(
-        size <= limit as u64,
-        "{} has {size} bytes; at most {limit} are taken",
-        file.display()
-    );
-    std::fs::read(file).with_context(context)
 }
 
 impl PlayOptions {

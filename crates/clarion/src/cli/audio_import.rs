@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::audio::{Owner, read};
+use super::audio_file::{Owner, read};
 use super::print;
 use crate::audio_files::names;
 use crate::management::{ImportedAudio, Management, OfferedFile};

@@ -1,8 +1,8 @@
 //! The steps of a call, for people and as JSON.
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::call_story::local;
 use crate::clock::Clock;
 use crate::domain::attempt::AttemptNumber;
 use crate::domain::callback::CallbackState;
@@ -10,6 +10,12 @@ use crate::domain::hearing::{AnsweredBy, HeardTone, Hearing};
 use crate::domain::leg::HangUpReason;
 use crate::domain::notice::ending::NoticeEnding;
 use crate::management::{CallStep, CallStepKind};
+
+/// In the platform's zone.
+pub fn local(time: Timestamp, clock: &Clock) -> String {
+    let local = time.to_zoned(clock.zone().clone());
+    local.strftime("%Y-%m-%d %H:%M:%S%.3f").to_string()
+}
 
 /// A line for people.
 pub fn line(step: &CallStep, clock: &Clock) -> String {

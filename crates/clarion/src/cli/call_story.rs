@@ -5,7 +5,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::{call_steps, plain};
+use super::call_steps::{self, local};
+use super::plain;
 use crate::clock::Clock;
 use crate::domain::attempt::{Attempt, AttemptNumber, LegOfCall};
 use crate::domain::call_record::{CallRecord, CurrentAttempt};
@@ -42,11 +43,6 @@ pub fn outline(call: &CallRecord, clock: &Clock) -> Value {
         "sipCode": call.sip_code,
         "reason": call.reason,
     })
-}
-
-pub fn local(time: Timestamp, clock: &Clock) -> String {
-    let local = time.to_zoned(clock.zone().clone());
-    local.strftime("%Y-%m-%d %H:%M:%S%.3f").to_string()
 }
 
 /// Everything, with attempts, legs and callback.

@@ -3,6 +3,7 @@
 mod account;
 mod app;
 mod audio;
+mod audio_file;
 mod audio_import;
 mod audit;
 mod bill;

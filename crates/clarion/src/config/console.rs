@@ -10,7 +10,7 @@ use super::section::{Mistake, Section};
 /// A year, which is longer than anyone stays signed in.
 const LONGEST_MINUTES: u32 = 525_600;
 /// Who may fail more often than this may as well not be locked out.
-const MOST_FAILURES: u32 = 1000;
+const MAX_FAILURES: u32 = 1000;
 
 #[derive(Debug, Clone)]
 pub struct ConsoleConfig {
@@ -43,8 +43,8 @@ impl ConsoleConfig {
             plain,
             idle: minutes(section, "idle_minutes")?,
             longest: minutes(section, "longest_minutes")?,
-            failures_of_name: section.number("failures_of_name", 1..=MOST_FAILURES)?,
-            failures_of_address: section.number("failures_of_address", 1..=MOST_FAILURES)?,
+            failures_of_name: section.number("failures_of_name", 1..=MAX_FAILURES)?,
+            failures_of_address: section.number("failures_of_address", 1..=MAX_FAILURES)?,
             lock_time: section.seconds("lock_seconds", 1..=LONGEST_MINUTES)?,
         })
     }

@@ -22,6 +22,7 @@ mod rates;
 mod section;
 mod shown;
 mod speech;
+mod suggestion;
 #[cfg(test)]
 mod tests;
 mod trunk;

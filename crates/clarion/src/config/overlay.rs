@@ -1,8 +1,9 @@
-//! Lays settings over settings, and suggests a name if one is mistyped.
+//! Lays settings over settings.
 
 use toml::{Table, Value};
 
 use super::section::Mistake;
+use super::suggestion::suggestion;
 
 /// Lays `over` on top of `base`. The defaults name every setting, so an unknown name is a mistake. `label` is the prefix of a name in
 /// messages: empty, or `http.`.
@@ -36,18 +37,6 @@ pub(super) fn overlay(base: &mut Table, over: Table, label: &str, mistakes: &mut
             ),
         };
         mistakes.push(Mistake { path: full, text });
-    }
-}
-
-/// Suggests the known name that is most like the mistyped one, or lists all names if none is similar.
-pub(super) fn suggestion(known: &[&str], name: &str, label: &str) -> String {
-    let nearest = known
-        .iter()
-        .map(|key| (strsim::jaro_winkler(key, name), key))
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match nearest {
-        Some((likeness, key)) if likeness > 0.6 => format!("; did you mean `{label}{key}`?"),
-        _ => format!("; known here are: {}", known.join(", ")),
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use toml::{Table, Value};
 
-use super::overlay::suggestion;
+use super::suggestion::suggestion;
 
 /// 16 PiB, for sizes in MiB. No machine has more.
 pub(super) const LARGEST_MIB: u64 = 1 << 34;

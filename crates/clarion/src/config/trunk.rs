@@ -25,7 +25,7 @@ use crate::domain::route::{Rewrite, TrunkRoute};
 /// Every setting of a trunk with its default.
 pub const TRUNK_DEFAULTS: &str = include_str!("trunk.default.toml");
 
-pub(super) const LONGEST: u32 = 86_400;
+const LONGEST: u32 = 86_400;
 
 /// One trunk as the operator describes it.
 #[derive(Debug, Clone)]

@@ -6,8 +6,10 @@ use phone::call::MediaOptions;
 use phone::media::engine::{Encryption, HeardKeys, SymmetricRtp};
 
 use super::section::{Mistake, Section};
-use super::trunk::LONGEST;
 use super::values::parse_codec;
+
+/// No time is longer, in seconds.
+const LONGEST: u32 = 86_400;
 
 fn symmetric_rtp(text: &str) -> Result<SymmetricRtp, String> {
     match text {

@@ -1,6 +1,7 @@
 //! *Accounts*: who may request calls. `account` has the page of one, `application` that of an application; lists and numbers that are not called have their own.
 
 pub mod account;
+mod account_forms;
 pub mod application;
 pub mod do_not_call;
 pub mod lists;
@@ -13,13 +14,13 @@ use askama::Template;
 use axum::response::Response;
 
 use super::Console;
-use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::page_forms::{self, FieldMistake, FormError, FormField, PageForms};
 use super::refusal::Refused;
 use super::secrets::{self, SecretRow};
 use super::shown::{Mark, account_mark};
 use super::times::Moment;
+use super::visit::Visit;
 use super::words::{Words, fill};
 use crate::domain::account::{Account, AccountChange, AccountSid, AppId};
 use crate::management::NewAccount;

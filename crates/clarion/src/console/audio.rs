@@ -18,12 +18,12 @@ use url::form_urlencoded;
 
 use super::Console;
 use super::byte_range::WantedBytes;
-use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::refusal::Refused;
 use super::sentence::Sentence;
 use super::shown::AppChoice;
 use super::times::{self, Moment};
+use super::visit::Visit;
 use super::waveform;
 use super::words::Words;
 use crate::domain::account::AppId;

@@ -6,11 +6,11 @@ use askama::Template;
 use axum::response::Response;
 
 use super::Console;
-use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
 use super::sentence::Sentence;
 use super::times::Moment;
+use super::visit::Visit;
 use super::words::fill;
 use crate::domain::audit::{AuditEntry, AuditFilter};
 

@@ -12,11 +12,11 @@ use futures_util::stream;
 use jiff::civil::Date;
 
 use super::Console;
-use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
 use super::sentence::Sentence;
 use super::times;
+use super::visit::Visit;
 use super::words::{Words, fill};
 use crate::billing::stream::BillFormat;
 use crate::billing::verify::FileVerification;

@@ -7,7 +7,6 @@ use axum::response::{IntoResponse, Redirect, Response};
 
 use super::Console;
 use super::events::{self, Fragment};
-use super::guard::Visit;
 use super::ladder::{self, Ladder};
 use super::named::NamedCall;
 use super::page::{Frame, MenuPlace, html};
@@ -15,6 +14,7 @@ use super::refusal::Refused;
 use super::shown::{self, Mark, callback_mark, delivery_mark};
 use super::timeline::{self, TimelineStep};
 use super::times::{self, Moment};
+use super::visit::Visit;
 use super::words::{Words, fill};
 use crate::domain::bill::BillLine;
 use crate::domain::call::{CallKind, CallSid};

@@ -9,11 +9,11 @@ use url::form_urlencoded;
 
 use super::Console;
 use super::calls::moment;
-use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
 use super::shown::{Choice, Mark, callback_mark, delivery_mark, whole};
 use super::times::{self, Moment};
+use super::visit::Visit;
 use super::words::{Words, fill};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;

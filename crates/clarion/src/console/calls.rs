@@ -9,11 +9,11 @@ use jiff::civil::DateTime;
 use url::form_urlencoded;
 
 use super::Console;
-use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
 use super::sentence::Sentence;
 use super::shown::{CallRow, Choice, outcome_mark, state_mark};
+use super::visit::Visit;
 use super::words::{Words, fill};
 use crate::domain::call::CallSid;
 use crate::domain::call_record::{CallFilter, CallPage, CallSearch};

@@ -7,10 +7,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 
 use super::Console;
-use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::refusal::Refused;
 use super::sentence::Sentence;
+use super::visit::Visit;
 use super::words::fill;
 
 /// Numbers of a page. Who has more looks for one.

@@ -14,8 +14,8 @@ use futures_util::stream;
 use tokio::time::Instant;
 
 use super::Console;
-use super::guard::Visit;
 use super::refusal::Refused;
+use super::visit::Visit;
 use crate::domain::operator::OperatorName;
 
 /// From one look to the next.

@@ -10,9 +10,9 @@ use futures_util::stream;
 
 use super::Console;
 use super::calls::WantedCalls;
-use super::guard::Visit;
 use super::named::NamedCall;
 use super::refusal::Refused;
+use super::visit::Visit;
 use super::{shown, times};
 use crate::domain::bill::csv;
 use crate::domain::call::CallSid;

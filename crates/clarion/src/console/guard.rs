@@ -4,107 +4,25 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams, Request};
-use axum::http::Method;
 use axum::http::header::ORIGIN;
 use axum::http::request::Parts;
 use axum::response::Response;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use url::form_urlencoded;
 
 use super::Console;
 use super::cookies;
 use super::language::PageLanguage;
-use super::refusal::{Refused, refuse};
-use super::routes::RouteAccess;
-use super::sent_form::{self, SentFile, SentForm};
+use super::refusal::Refused;
+use super::refusal_page::refuse;
+use super::route_access::RouteAccess;
+use super::sent_form::{self, SentForm};
+use super::visit::{SignedInOperator, TOKEN_FIELD, Visit};
 use crate::api::{Arrival, KnownClient, PeerAddress};
-use crate::domain::audit::Actor;
-use crate::domain::operator::{OperatorName, OperatorRole, SignIn};
+use crate::domain::operator::SignIn;
 
 /// A sign-in is renewed in the store once in so many parts of its time, not at every request.
 const RENEWALS: i32 = 30;
-/// Every form has it.
-pub const TOKEN_FIELD: &str = "token";
-
-/// A request that may be answered.
-#[derive(Debug)]
-pub struct Visit {
-    pub parts: Parts,
-    pub language: PageLanguage,
-    pub address: IpAddr,
-    /// The browser speaks TLS, to us or to a proxy before us.
-    pub is_secure: bool,
-    pub operator: Option<SignedInOperator>,
-    path_values: Vec<(String, String)>,
-    form: SentForm,
-}
-
-/// Whose request it is.
-#[derive(Debug, Clone)]
-pub struct SignedInOperator {
-    pub name: OperatorName,
-    pub role: OperatorRole,
-    pub form_token: String,
-    pub id_hash: String,
-}
-
-impl Visit {
-    /// A value of the path, as the route names it.
-    pub fn path_value(&self, name: &str) -> &str {
-        find(&self.path_values, name).unwrap_or_default()
-    }
-
-    /// A value of the form.
-    pub fn field(&self, name: &str) -> &str {
-        self.given(name).unwrap_or_default()
-    }
-
-    /// A value of the form, if it has the field.
-    pub fn given(&self, name: &str) -> Option<&str> {
-        self.form.field(name)
-    }
-
-    /// The files of the form.
-    pub fn files(&self) -> &[SentFile] {
-        &self.form.files
-    }
-
-    /// A value of the query that is there and not empty.
-    pub fn query(&self, name: &str) -> Option<String> {
-        let query = self.parts.uri.query()?;
-        let mut pairs = form_urlencoded::parse(query.as_bytes());
-        let found = pairs.find(|(key, _)| key == name);
-        let value = found.map(|(_, value)| value.trim().to_owned());
-        value.filter(|value| !value.is_empty())
-    }
-
-    /// Something is sent: the answer has no address that could be looked at again.
-    pub fn is_change(&self) -> bool {
-        self.parts.method != Method::GET && self.parts.method != Method::HEAD
-    }
-
-    pub fn may(&self, role: OperatorRole) -> bool {
-        let own = self.operator.as_ref().map(|operator| operator.role);
-        own.is_some_and(|own| own >= role)
-    }
-
-    /// Who the audit trail says has done it.
-    pub fn actor(&self) -> Actor {
-        let operator = self.operator.as_ref();
-        Actor {
-            operator: operator.map(|operator| operator.name.to_string()),
-            system_user: None,
-            address: Some(self.address.to_string()),
-        }
-    }
-}
-
-fn find<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    let mut pairs = pairs.iter();
-    let found = pairs.find(|(key, _)| key == name);
-    found.map(|(_, value)| value.as_str())
-}
 
 /// What the store knows a sign-in by.
 pub fn hash_of(id: &str) -> String {
@@ -201,7 +119,7 @@ async fn signed_in(console: &Console, visit: &Visit) -> Result<Option<SignedInOp
     };
     renew(console, &sign_in, now).await?;
     if let Some(known) = visit.parts.extensions.get::<KnownClient>() {
-        known.note();
+        known.record();
     }
     Ok(Some(SignedInOperator {
         name: sign_in.operator,

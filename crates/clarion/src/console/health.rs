@@ -9,12 +9,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Console;
 use super::events::{self, Fragment};
-use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
 use super::sentence::Sentence;
 use super::shown::{self, Mark};
 use super::times::Moment;
+use super::visit::Visit;
 use super::words::Words;
 use crate::check::{self, Finding, FindingLevel};
 

@@ -6,7 +6,6 @@ use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
 
 use super::Console;
-use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with, led_to};
 use super::page_forms::{
     self, FieldChoice, FormError, FormField, PageForms, SettingGroup, change_of, groups,
@@ -16,6 +15,7 @@ use super::refusal::Refused;
 use super::secrets::{self, SecretRow};
 use super::sentence::Sentence;
 use super::times::Moment;
+use super::visit::Visit;
 use super::words::Words;
 use crate::domain::account::AppId;
 use crate::domain::intake::change::IntakeChange;

@@ -7,13 +7,13 @@ use axum::response::Response;
 use jiff::SignedDuration;
 
 use super::events::{self, Fragment};
-use super::guard::Visit;
 use super::hands;
 use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
 use super::sentence::Sentence;
 use super::shown::{CallRow, Mark, state_mark, trunk_mark};
 use super::times::Moment;
+use super::visit::Visit;
 use super::words::{Words, fill};
 use super::{Console, times};
 use crate::disk_room::FreeDisk;

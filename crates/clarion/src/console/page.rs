@@ -6,10 +6,10 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 
 use super::Console;
 use super::assets;
-use super::guard::{TOKEN_FIELD, Visit};
 use super::language::PageLanguage;
-use super::refusal;
+use super::local_address::sign_in_address;
 use super::times;
+use super::visit::{TOKEN_FIELD, Visit};
 use super::words::Words;
 use crate::domain::operator::OperatorRole;
 
@@ -153,7 +153,7 @@ impl Frame {
 
     /// Where to sign in, and then go on here.
     pub fn sign_in(&self) -> String {
-        refusal::sign_in_address(&self.here)
+        sign_in_address(&self.here)
     }
 
     /// How the script says how long ago something was.

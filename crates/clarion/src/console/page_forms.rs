@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 
-use super::guard::Visit;
 use super::refusal::Refused;
 use super::sentence::Sentence;
+use super::visit::Visit;
 use super::words::{Words, fill};
 use crate::domain::wording::Wording;
 use crate::management::ManagementError;

@@ -4,9 +4,10 @@ use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Redirect, Response};
 
 use super::cookies;
-use super::guard::Visit;
 use super::language::{self, PageLanguage};
-use super::refusal::{Refused, is_local};
+use super::local_address::is_local;
+use super::refusal::Refused;
+use super::visit::Visit;
 
 /// Chooses a language, and goes back to where the operator was.
 pub fn choose_language(visit: &Visit) -> Result<Response, Refused> {

@@ -12,22 +12,17 @@ use axum::routing::{MethodFilter, on};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::accounts::{account, application, do_not_call, lists, rates};
-use super::guard::{self, Visit};
+use super::guard;
 use super::headers;
-use super::refusal::{Refused, refuse};
+use super::refusal::Refused;
+use super::refusal_page::refuse;
+use super::route_access::RouteAccess;
+use super::visit::Visit;
 use super::{
     Console, accounts, assets, audio, audit, bills, call, callbacks, calls, dialling, export,
     health, intakes, now, preferences, settings, sign_in, trunks, try_it,
 };
 use crate::domain::operator::OperatorRole;
-
-/// Who may ask.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RouteAccess {
-    /// Also who is not signed in.
-    Anybody,
-    Role(OperatorRole),
-}
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response, Refused>> + Send>>;
 type Handler = Arc<dyn Fn(Arc<Console>, Arc<Visit>) -> Answer + Send + Sync>;

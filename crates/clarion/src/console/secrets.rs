@@ -4,8 +4,8 @@ use askama::Template;
 use axum::response::Response;
 
 use crate::console::Console;
-use crate::console::guard::Visit;
 use crate::console::page::{Frame, MenuPlace, html};
+use crate::console::visit::Visit;
 
 #[derive(Template)]
 #[template(path = "console/secret.html")]

@@ -10,13 +10,13 @@ use url::form_urlencoded;
 
 use super::Console;
 use super::refusal::Refused;
-use super::routes::RouteAccess;
+use super::route_access::RouteAccess;
 use crate::domain::operator::OperatorRole;
 
 /// No form without files is longer.
 const LONGEST_FORM: usize = 65_536;
 /// Files of one form.
-const MOST_FILES: usize = 100;
+const MAX_FILES: usize = 100;
 
 #[derive(Debug, Default)]
 pub struct SentForm {
@@ -101,7 +101,7 @@ async fn fields_and_files(parts: &Parts, body: Body, longest: usize) -> Result<S
                 sent.fields.push((name, value));
             }
         }
-        if sent.files.len() > MOST_FILES || sent.fields.len() > MOST_FILES {
+        if sent.files.len() > MAX_FILES || sent.fields.len() > MAX_FILES {
             return Err(Refused::TooLarge);
         }
     }

@@ -68,7 +68,7 @@ async fn listen_again(
     mut stopped: watch::Receiver<bool>,
 ) -> Option<TcpListener> {
     loop {
-        watch.beat();
+        watch.heartbeat();
         if let Ok(listener) = TcpListener::bind(address).await {
             return Some(listener);
         }

@@ -4,10 +4,10 @@ use askama::Template;
 use axum::response::Response;
 
 use super::Console;
-use super::guard::Visit;
 use super::language::PageLanguage;
 use super::page::{Frame, MenuPlace, html};
 use super::setting_meanings::meaning;
+use super::visit::Visit;
 use crate::config::{HIDDEN, ShownSetting};
 
 #[derive(Template)]

@@ -10,9 +10,11 @@ use axum::response::{IntoResponse, Redirect, Response};
 use jiff::SignedDuration;
 use tokio::sync::Semaphore;
 
-use super::guard::{Visit, hash_of};
+use super::guard::hash_of;
+use super::local_address::{is_local, sign_in_address};
 use super::page::{Frame, MenuPlace, html, html_with};
-use super::refusal::{self, Refused, is_local};
+use super::refusal::Refused;
+use super::visit::Visit;
 use super::words::fill;
 use super::{Console, cookies, times};
 use crate::domain::operator::{Operator, OperatorName, PasswordDigest, SignIn};
@@ -72,7 +74,7 @@ impl SignInPage {
         let next = next.or_else(|| visit.query("next")).unwrap_or_default();
         let frame = Frame::new(console, visit, MenuPlace::Nowhere, words.sign_in);
         Self {
-            frame: frame.at(refusal::sign_in_address(&next)),
+            frame: frame.at(sign_in_address(&next)),
             next,
             name: String::new(),
             problem: None,

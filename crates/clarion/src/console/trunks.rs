@@ -7,12 +7,12 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 
 use super::Console;
-use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::refusal::Refused;
 use super::sentence::Sentence;
 use super::shown::{AppChoice, Mark, trunk_mark};
 use super::times::Moment;
+use super::visit::Visit;
 use super::words::Words;
 use crate::clock::Clock;
 use crate::dispatch::trunk_pool::TrunkState;

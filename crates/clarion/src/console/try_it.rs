@@ -14,10 +14,10 @@ use tower::ServiceExt;
 
 use super::Console;
 use super::field_words;
-use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::refusal::Refused;
 use super::shown::AppChoice;
+use super::visit::Visit;
 use crate::api::wire::Field;
 use crate::api::{Arrival, LANDING_CALL, PeerAddress};
 use crate::client::ApiCredentials;

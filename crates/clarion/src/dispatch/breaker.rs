@@ -163,7 +163,7 @@ impl Breaker {
         }
     }
 
-    pub fn note(&mut self, evidence: Evidence<'_>, now: Instant) {
+    pub fn record(&mut self, evidence: Evidence<'_>, now: Instant) {
         match evidence {
             Evidence::Worked => {
                 let trials = self.trials;

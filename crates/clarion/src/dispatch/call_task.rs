@@ -317,7 +317,7 @@ impl CallRunner {
             let call = &progress.claimed.call;
             let shown = evidence::of_failure(failure, trunk, &call.account, call.number.digits());
             if let Some(shown) = shown {
-                trunk.note(shown);
+                trunk.record(shown);
             }
         }
         let is_cut_off = hang_up.is_cancelled() && self.recorder.running.is_stopping();
@@ -397,7 +397,7 @@ impl CallRunner {
                 }
                 // Somebody is there: the trunk works, however long the call lasts.
                 if events.iter().any(is_progress) {
-                    trunk.note(Evidence::Worked);
+                    trunk.record(Evidence::Worked);
                 }
                 let events = events.drain(..);
                 let recorded = self

@@ -21,7 +21,7 @@ const REMEMBERED: Duration = Duration::from_millis(500);
 /// A customer that has nothing left is asked for again after this time, or when one of its calls has ended here.
 pub const SPENT: Duration = Duration::from_millis(100);
 /// Nothing more is claimed of an account while so many of its calls wait for their prompts: the renderer has enough to do with them.
-const MOST_PREPARING: u32 = 16;
+const MAX_PREPARING: u32 = 16;
 /// What nobody has used for this long is forgotten.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -53,7 +53,7 @@ impl Known {
         match self.spent_until {
             _ if self.rules.is_stopped => 0,
             Some(until) if now < until => 0,
-            _ if self.preparing >= MOST_PREPARING => 0,
+            _ if self.preparing >= MAX_PREPARING => 0,
             _ => self.limits.at_once.saturating_sub(self.running),
         }
     }

@@ -53,7 +53,7 @@ impl Dispatcher {
         static FAILURES: Seldom = Seldom::new();
         let mut turn = 0;
         while !stopping.is_cancelled() {
-            watch.beat();
+            watch.heartbeat();
             let (pause, rest) = match self.step(&mut turn).await {
                 // Others get their turn first.
                 Ok((_, QueueRest::MayStart)) => {

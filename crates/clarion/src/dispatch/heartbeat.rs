@@ -42,8 +42,8 @@ impl Heartbeat {
     async fn renew_leases(&self, interval: Duration, watch: &Watch) {
         let mut clock_was_off = false;
         loop {
-            watch.beat();
-            match self.node.beat().await {
+            watch.heartbeat();
+            match self.node.heartbeat().await {
                 Ok(ahead) => clock_was_off = self.clock_check.judge(ahead, clock_was_off),
                 Err(error) => tracing::error!(%error, "the heartbeat could not be written"),
             }

@@ -79,7 +79,7 @@ impl Housekeeping {
         let mut tick = tokio::time::interval(INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while stop.run_until_cancelled(tick.tick()).await.is_some() {
-            watch.beat();
+            watch.heartbeat();
             if self.step(&mut pace).await == Overdues::Left {
                 tick.reset_immediately();
             }

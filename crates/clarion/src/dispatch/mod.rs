@@ -247,7 +247,7 @@ async fn join_nodes(
     pool: &Arc<TrunkPool>,
     clock_check: &ClockCheck,
 ) -> anyhow::Result<Arc<TrunkSharing>> {
-    let clock_ahead = node.beat().await?;
+    let clock_ahead = node.heartbeat().await?;
     if let Some(refusal) = clock_check.refusal(clock_ahead) {
         anyhow::bail!(refusal);
     }
@@ -322,7 +322,7 @@ fn supervise_prompts(
             let mut under_way = JoinSet::new();
             loop {
                 let (account, prompt) = accepted.next().await;
-                watch.beat();
+                watch.heartbeat();
                 if under_way.len() >= at_once {
                     // A panic of one costs that one.
                     let _ = under_way.join_next().await;

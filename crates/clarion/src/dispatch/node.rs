@@ -37,7 +37,7 @@ impl Node {
     }
 
     /// Shows that this node lives. How far the database's clock is ahead of this machine's.
-    pub async fn beat(&self) -> Result<SignedDuration, StoreError> {
+    pub async fn heartbeat(&self) -> Result<SignedDuration, StoreError> {
         let (begun, asked) = (self.lease_watch.now(), self.clock.machine());
         let heartbeat = self.store.heartbeat(&self.id, self.clock.now(), self.lease);
         let reply = heartbeat.await?;

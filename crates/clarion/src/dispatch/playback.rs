@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use phone::call::{KeyMenu, LONGEST_CHECK, LONGEST_GREETING, MOST_REPLAYS, MachineAction};
+use phone::call::{KeyMenu, LONGEST_CHECK, LONGEST_GREETING, MAX_REPLAYS, MachineAction};
 use phone::media::stream::PlaybackItem;
 use sound::renderer::Requester;
 use sound::{Playlist, PlaylistItem, PromptError, PromptRenderer};
@@ -115,7 +115,7 @@ impl PlaybackPlan {
         let mut frames = frames(&self.opening) + message;
         if let Some(menu) = &self.menu {
             let asked = frames_of(menu.wait) + self::frames(&menu.question);
-            let replays = menu.replay.map_or(0, |_| usize::from(MOST_REPLAYS));
+            let replays = menu.replay.map_or(0, |_| usize::from(MAX_REPLAYS));
             frames += asked + replays * (message + asked);
             frames += self::frames(&menu.thanks);
         }

@@ -36,7 +36,7 @@ impl RecentPackets {
     /// Now and then, once a second at most.
     pub fn look(&self) {
         let counted = self.pace.sent_and_missed();
-        lock(&self.looks).note(Instant::now(), counted);
+        lock(&self.looks).record(Instant::now(), counted);
     }
 
     /// Packets that have left in the last minutes, and those of them that were late.
@@ -46,7 +46,7 @@ impl RecentPackets {
 }
 
 impl Looks {
-    fn note(&mut self, now: Instant, counted: (u64, u64)) {
+    fn record(&mut self, now: Instant, counted: (u64, u64)) {
         let is_past = |at: &Instant, time: SignedDuration| {
             SignedDuration::try_from(now.duration_since(*at)).is_ok_and(|past| past >= time)
         };
@@ -77,17 +77,17 @@ mod tests {
     #[test]
     fn what_was_late_more_than_minutes_ago_does_not_count() {
         let (mut looks, began) = (Looks::default(), Instant::now());
-        let mut note = |seconds: u64, counted| {
-            looks.note(began + Duration::from_secs(seconds), counted);
+        let mut packets = |seconds: u64, counted| {
+            looks.record(began + Duration::from_secs(seconds), counted);
             looks.since_first(counted)
         };
-        assert_eq!(note(0, (0, 0)), (0, 0));
+        assert_eq!(packets(0, (0, 0)), (0, 0));
         // An hour's fault in the first minute.
-        assert_eq!(note(60, (3000, 900)), (3000, 900));
-        assert_eq!(note(65, (3100, 900)), (3100, 900));
-        assert_eq!(note(300, (15_000, 900)), (15_000, 900));
-        assert_eq!(note(370, (18_000, 910)), (15_000, 10));
-        assert_eq!(note(4000, (19_000, 911)), (1000, 1));
+        assert_eq!(packets(60, (3000, 900)), (3000, 900));
+        assert_eq!(packets(65, (3100, 900)), (3100, 900));
+        assert_eq!(packets(300, (15_000, 900)), (15_000, 900));
+        assert_eq!(packets(370, (18_000, 910)), (15_000, 10));
+        assert_eq!(packets(4000, (19_000, 911)), (1000, 1));
         assert_eq!(looks.0.len(), 2, "no more is kept than is needed");
     }
 }

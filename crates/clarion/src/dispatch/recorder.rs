@@ -175,11 +175,11 @@ impl CallRecorder {
             let advanced = match timeout(SLOW_COMMIT, &mut advancing).await {
                 Ok(Ok(ours)) => Ok(ours),
                 Ok(Err(error)) => {
-                    self.note(progress, &update).await;
+                    self.record(progress, &update).await;
                     Err(error)
                 }
                 Err(_slow) => {
-                    self.note(progress, &update).await;
+                    self.record(progress, &update).await;
                     unrecorded.waiting.clear();
                     advancing.await
                 }
@@ -191,7 +191,7 @@ impl CallRecorder {
     }
 
     /// An answer that the database does not take now is noted beside it: should this process be lost, the next one can hang up.
-    async fn note(&self, progress: &DialProgress, update: &CallUpdate) {
+    async fn record(&self, progress: &DialProgress, update: &CallUpdate) {
         let CallUpdate::Answered { at, dialog } = update else {
             return;
         };

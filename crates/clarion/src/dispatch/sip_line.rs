@@ -209,7 +209,7 @@ async fn telephone(
                 if let Some(folder) = folder.as_ref().filter(|_| !call.packets.is_empty()) {
                     record(&call, folder);
                 }
-                watch.beat();
+                watch.heartbeat();
             }
         }
     });

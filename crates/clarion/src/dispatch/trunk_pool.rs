@@ -190,8 +190,8 @@ impl PooledTrunk {
         !self.rests() && self.line.health().usable()
     }
 
-    pub fn note(&self, evidence: Evidence<'_>) {
-        lock(&self.breaker).note(evidence, Instant::now());
+    pub fn record(&self, evidence: Evidence<'_>) {
+        lock(&self.breaker).record(evidence, Instant::now());
     }
 
     /// It has answered when it was last asked whether it is there.

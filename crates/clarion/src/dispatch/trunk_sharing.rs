@@ -29,7 +29,7 @@ impl TrunkSharing {
         let pause = self.node.lease.unsigned_abs() / RENEWALS_PER_LEASE;
         let mut renew_at = Instant::now();
         loop {
-            watch.beat();
+            watch.heartbeat();
             if Instant::now() >= renew_at {
                 self.share_registrations().await;
                 renew_at = Instant::now() + pause;

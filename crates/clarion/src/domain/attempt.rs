@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::call::CallSid;
+use super::call_sid::CallSid;
+use super::callee_choice::CalleeChoice;
 use super::hearing::AnsweredBy;
 use super::leg::Leg;
-use super::notice::keys::CalleeChoice;
 use super::outcome::Outcome;
 use super::phone_number::PhoneNumber;
 

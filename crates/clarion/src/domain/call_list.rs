@@ -12,7 +12,7 @@ use super::numbering_plan::NumberingPlan;
 use super::phone_number::PhoneNumber;
 use super::wording::{Wording, wording};
 
-pub const MOST_NUMBERS: usize = 20;
+pub const MAX_NUMBERS: usize = 20;
 const LONGEST_NAME: usize = 32;
 const LONGEST_PERSON: usize = 64;
 
@@ -124,10 +124,10 @@ impl CallList {
         updated_at: Timestamp,
     ) -> Result<Self, Wording> {
         let count = numbers.len();
-        if !(1..=MOST_NUMBERS).contains(&count) {
+        if !(1..=MAX_NUMBERS).contains(&count) {
             return Err(wording!(
-                "a list must have 1 to {MOST_NUMBERS} numbers, but has {count}",
-                "列表应有 1 到 {MOST_NUMBERS} 个号码，现有 {count} 个"
+                "a list must have 1 to {MAX_NUMBERS} numbers, but has {count}",
+                "列表应有 1 到 {MAX_NUMBERS} 个号码，现有 {count} 个"
             ));
         }
         for (place, listed) in numbers.iter().enumerate() {
@@ -213,8 +213,8 @@ mod tests {
             )
         };
         let number = |place: usize| format!("138{place:08}");
-        assert!(list((0..MOST_NUMBERS).map(number).collect()).is_ok());
-        let refused = list((0..=MOST_NUMBERS).map(number).collect()).unwrap_err();
+        assert!(list((0..MAX_NUMBERS).map(number).collect()).is_ok());
+        let refused = list((0..=MAX_NUMBERS).map(number).collect()).unwrap_err();
         let rule = "1 to 20 numbers, but has 21";
         assert!(refused.english().contains(rule), "{refused}");
         assert!(list(vec![]).is_err());

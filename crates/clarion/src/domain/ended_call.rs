@@ -205,7 +205,7 @@ impl EndedCall {
         let call = &self.claimed.call;
         let silence = call.notice.as_deref()?.silence.as_ref()?;
         let key = self.choice.and_then(CalleeChoice::confirming_key)?;
-        (key == silence.key).then(|| silence.owed(call, self.ended_at))
+        (key == silence.key).then(|| OwedCallback::of_silence(silence, call, self.ended_at))
     }
 
     /// What is written of the call as a whole: of a simple one, what is known of its only attempt.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 const LONGEST_WRITTEN: usize = 64;
 const LONGEST_SAID: usize = 200;
 /// It is read with its application at every request.
-const MOST_READINGS: usize = 500;
+const MAX_READINGS: usize = 500;
 
 /// A word, and what is said for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,10 +58,10 @@ impl Lexicon {
     }
 
     pub fn check_room(&self, new: &Reading) -> Result<(), String> {
-        if self.0.len() < MOST_READINGS || self.find(&new.written).is_some() {
+        if self.0.len() < MAX_READINGS || self.find(&new.written).is_some() {
             return Ok(());
         }
-        Err(format!("a lexicon has at most {MOST_READINGS} words"))
+        Err(format!("a lexicon has at most {MAX_READINGS} words"))
     }
 
     /// A full lexicon takes no new word.
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_lexicon_has_a_limit_and_words_have_lengths() {
         let mut lexicon = Lexicon::default();
-        for number in 0..MOST_READINGS {
+        for number in 0..MAX_READINGS {
             let new = Reading::parse(&format!("w{number}"), "x").unwrap();
             assert!(lexicon.check_room(&new).is_ok());
             lexicon.apply(LexiconChange::Add(new));
@@ -137,7 +137,7 @@ mod tests {
         let one_more = Reading::parse("one more", "x").unwrap();
         assert!(lexicon.check_room(&one_more).is_err());
         lexicon.apply(LexiconChange::Add(one_more));
-        assert_eq!(lexicon.readings().len(), MOST_READINGS);
+        assert_eq!(lexicon.readings().len(), MAX_READINGS);
         let known = Reading::parse("w7", "y").unwrap();
         assert!(lexicon.check_room(&known).is_ok());
         let long = "x".repeat(LONGEST_SAID + 1);

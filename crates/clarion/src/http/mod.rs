@@ -107,7 +107,7 @@ impl Front {
         // accepted, so a listener without connections takes none from the other listeners.
         let mut waiting: VecDeque<(TcpStream, SocketAddr)> = VecDeque::new();
         loop {
-            watch.beat();
+            watch.heartbeat();
             let first = waiting.front().map(|(_, peer)| peer.ip());
             let next = tokio::select! {
                 accepted = listener.accept(), if waiting.len() < WAITING => Next::Arrived(accepted),

@@ -256,7 +256,7 @@ mod tests {
     fn the_oldest_stranger_gives_way_and_a_known_client_does_not() {
         let (places, now) = (places(3, 3), Instant::now());
         let known = taken(&places, "192.0.2.1", now);
-        known.known.note();
+        known.known.record();
         let older = taken(&places, "192.0.2.2", now);
         let newer = taken(&places, "192.0.2.3", now + Duration::from_secs(1));
         // It has its time first.
@@ -266,8 +266,8 @@ mod tests {
         let third = taken(&places, "192.0.2.4", end);
         assert!(older.gives_way.is_cancelled());
         assert!(!newer.gives_way.is_cancelled() && !known.gives_way.is_cancelled());
-        newer.known.note();
-        third.known.note();
+        newer.known.record();
+        third.known.record();
         let later = end + Duration::from_secs(100);
         let refused = places.try_take(address("192.0.2.5"), later).unwrap_err();
         assert_eq!(refused, NoPlace::Full(None));
@@ -286,8 +286,8 @@ mod tests {
         let third = taken(&places, "192.0.2.1", later);
         assert!(own[0].gives_way.is_cancelled() && !own[1].gives_way.is_cancelled());
         assert!(!other.gives_way.is_cancelled());
-        own[1].known.note();
-        third.known.note();
+        own[1].known.record();
+        third.known.record();
         let refused = places.try_take(address("192.0.2.1"), later).unwrap_err();
         assert_eq!(refused, NoPlace::OfAddress);
         // A proxy speaks for many, and a network of IPv6 is one client.
@@ -305,7 +305,7 @@ mod tests {
             .map(|host| taken(&places, &format!("192.0.2.{host}"), now))
             .collect();
         for place in &known {
-            place.known.note();
+            place.known.record();
         }
         let watching = (0..FOR_WATCHERS).map(|_| places.take_to_watch(address("198.51.100.7")));
         let watching: Vec<_> = watching.flatten().collect();
@@ -342,7 +342,7 @@ mod tests {
     async fn whoever_waits_gets_the_next_place() {
         let places = places(1, 1);
         let first = taken(&places, "192.0.2.1", Instant::now());
-        first.known.note();
+        first.known.record();
         let waiting = Arc::clone(&places);
         let waiting = tokio::spawn(async move { waiting.take(address("192.0.2.2")).await });
         tokio::task::yield_now().await;

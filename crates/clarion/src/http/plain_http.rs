@@ -10,7 +10,7 @@ const METHODS: [&[u8]; 8] = [
 const ANSWER: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 57\r\nConnection: close\r\n\r\n\
      This port speaks HTTPS: write https:// in place of http:\n";
 /// So much of the request is read, so that the client has sent it when the connection closes.
-const MOST_READ: usize = 16 << 10;
+const MAX_READ: usize = 16 << 10;
 
 /// Looks at the first bytes without taking them.
 pub async fn is_spoken(stream: &TcpStream) -> bool {
@@ -20,7 +20,7 @@ pub async fn is_spoken(stream: &TcpStream) -> bool {
 }
 
 pub async fn refuse(mut stream: TcpStream) {
-    let mut rest = vec![0; MOST_READ];
+    let mut rest = vec![0; MAX_READ];
     let _ = stream.read(&mut rest).await;
     let _ = stream.write_all(ANSWER.as_bytes()).await;
     let _ = stream.shutdown().await;

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::domain::intake::incident::IncidentKey;
 
 /// So many alerts of a group are kept in detail; the others are counted.
-pub const MOST_ALERTS: usize = 20;
+pub const MAX_ALERTS: usize = 20;
 
 /// One thing that is wrong. Empty texts say nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -20,7 +20,7 @@ use crate::domain::prompt::CodeLanguage;
 /// Instructions of one rendering; the usual templates take a few hundred.
 const FUEL: u64 = 50_000;
 /// Bytes that a template may write before its text is cut.
-const MOST_BYTES: usize = 8000;
+const MAX_BYTES: usize = 8000;
 /// Alerts that are said one by one; the others are counted.
 const SAID_ALERTS: usize = 3;
 
@@ -374,7 +374,7 @@ impl BoundedText {
 
 impl Write for BoundedText {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = MOST_BYTES.saturating_sub(self.0.len()).min(bytes.len());
+        let room = MAX_BYTES.saturating_sub(self.0.len()).min(bytes.len());
         self.0.extend_from_slice(&bytes[..room]);
         Ok(bytes.len())
     }

@@ -21,7 +21,7 @@ use crate::store::BilledAccount;
 use crate::store::bills::ClosedDay;
 
 /// Days whose totals are shown together.
-const MOST_DAYS: i32 = 100;
+const MAX_DAYS: i32 = 100;
 
 /// A day that was closed, and what all its bills come to.
 #[derive(Debug, Clone)]
@@ -60,10 +60,10 @@ impl Management {
         to: Date,
     ) -> Result<Vec<BilledAccount>, ManagementError> {
         let days = from.until(to).map_or(0, |span| span.get_days());
-        if days >= MOST_DAYS {
+        if days >= MAX_DAYS {
             return Err(ManagementError::rule(wording!(
-                "{from} to {to} are more than {MOST_DAYS} days",
-                "{from} 到 {to} 超过 {MOST_DAYS} 天"
+                "{from} to {to} are more than {MAX_DAYS} days",
+                "{from} 到 {to} 超过 {MAX_DAYS} 天"
             )));
         }
         Ok(self.store.billed_accounts(from, to).await?)

@@ -13,7 +13,7 @@ use crate::store::{CallbackFilter, CallbackPage, ReplayFrom, ReplayStep, Replaye
 /// Callbacks that are looked at in one step.
 const STEP: u32 = 1_000;
 /// Of one call.
-const MOST_SHOWN: u32 = 200;
+const MAX_SHOWN: u32 = 200;
 
 /// Which callbacks are sent again: those of an application, of a receiver, or of both.
 #[derive(Debug, Clone)]
@@ -102,6 +102,6 @@ impl Management {
 
     /// Everything that is owed for a call: the final callback, then its events.
     pub async fn callbacks_of(&self, call: &CallSid) -> Result<Vec<Callback>, ManagementError> {
-        Ok(self.store.callbacks_of(call, MOST_SHOWN).await?)
+        Ok(self.store.callbacks_of(call, MAX_SHOWN).await?)
     }
 }

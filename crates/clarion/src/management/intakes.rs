@@ -23,7 +23,7 @@ use crate::random;
 /// The least time between two changes.
 const A_MOMENT: SignedDuration = SignedDuration::from_millis(1);
 /// Incidents that are shown of an intake.
-const MOST_SHOWN: u32 = 100;
+const MAX_SHOWN: u32 = 100;
 
 /// An intake that is to be made.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Management {
 
     /// The newest first.
     pub async fn incidents(&self, name: &IntakeName) -> Result<Vec<Incident>, ManagementError> {
-        Ok(self.store.open_incidents(name, MOST_SHOWN).await?)
+        Ok(self.store.open_incidents(name, MAX_SHOWN).await?)
     }
 
     /// The intake with its token, which is never shown again.

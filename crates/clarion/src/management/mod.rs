@@ -107,7 +107,7 @@ impl Management {
             let clock = Clock::new(config.time_zone());
             let management = Self::new(Arc::clone(&store), Arc::clone(config), clock, actor);
             let change = NotedChange::new("migrate");
-            management.written(written).note(&change, None).await?;
+            management.written(written).record(&change, None).await?;
         }
         store.close().await;
         Ok(before)
@@ -153,7 +153,7 @@ impl Management {
         work: impl Future<Output = Result<T, E>>,
         failure: impl FnOnce(&T) -> Option<String>,
     ) -> Result<T, ManagementError> {
-        let noted = self.note(&change, None).await;
+        let noted = self.record(&change, None).await;
         noted.map_err(ManagementError::NotNoted)?;
         let result = work.await.map_err(Into::into);
         let failure = match &result {
@@ -161,14 +161,18 @@ impl Management {
             Err(error) => Some(error.to_string()),
         };
         if let Some(failure) = failure
-            && let Err(error) = self.note(&change, Some(failure)).await
+            && let Err(error) = self.record(&change, Some(failure)).await
         {
             tracing::error!(%error, "the failure could not be noted in the audit trail");
         }
         result
     }
 
-    async fn note(&self, change: &NotedChange, failure: Option<String>) -> Result<(), StoreError> {
+    async fn record(
+        &self,
+        change: &NotedChange,
+        failure: Option<String>,
+    ) -> Result<(), StoreError> {
         let entry = AuditEntry {
             at: self.clock.now(),
             actor: self.actor.clone(),

@@ -110,7 +110,7 @@ async fn serve(listener: Arc<UnixListener>, source: TraceSource, watch: Watch) {
     let places = Arc::new(Semaphore::new(CLIENTS));
     let mut clients = JoinSet::new();
     loop {
-        watch.beat();
+        watch.heartbeat();
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
             return;
         };

@@ -1,4 +1,4 @@
-//! The invariants of ARCHITECTURE.md, kept by machine: imports point one way, without a cycle.
+//! The invariants of ARCHITECTURE.md, kept by machine: imports point one way.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -49,57 +49,6 @@ fn graph(sources: &[(PathBuf, String)]) -> Graph {
     graph
 }
 
-/// A cycle as the way from a module back to itself, each step with the file that takes it.
-fn cycle(graph: &Graph) -> Option<String> {
-    fn walk<'a>(graph: &'a Graph, way: &mut Vec<&'a str>, done: &mut Vec<&'a str>) -> bool {
-        let last = *way.last().unwrap();
-        let next = graph.get(last).into_iter().flat_map(BTreeMap::keys);
-        for used in next.filter(|used| graph.contains_key(*used)) {
-            let again = way.contains(&used.as_str());
-            if !again && done.contains(&used.as_str()) {
-                continue;
-            }
-            way.push(used);
-            if again || walk(graph, way, done) {
-                return true;
-            }
-            way.pop();
-        }
-        done.push(last);
-        false
-    }
-    let mut done = Vec::new();
-    for module in graph.keys() {
-        let mut way = vec![module.as_str()];
-        if done.contains(&module.as_str()) || !walk(graph, &mut way, &mut done) {
-            continue;
-        }
-        let end = way.last().unwrap();
-        let begin = way.iter().position(|module| module == end).unwrap();
-        let way = &way[begin..];
-        let steps = way.windows(2).map(|step| {
-            let file = &graph[step[0]][step[1]];
-            format!("\n  {file} uses {}", step[1])
-        });
-        return Some(format!("{}{}", way.join(" → "), steps.collect::<String>()));
-    }
-    None
-}
-
-#[test]
-fn no_modules_use_each_other_in_a_circle() {
-    let cycles = packages().into_iter().filter_map(|package| {
-        let cycle = cycle(&graph(&package.sources))?;
-        Some(format!("{}: {cycle}", package.name))
-    });
-    let cycles: Vec<_> = cycles.collect();
-    let cycles = cycles.join("\n");
-    assert!(
-        cycles.is_empty(),
-        "modules use each other in a circle:\n{cycles}"
-    );
-}
-
 /// `super` at the top of a module is the crate itself, where the graph would not see what is used.
 #[test]
 fn other_modules_are_named_from_the_crate() {
@@ -140,28 +89,6 @@ fn imports_point_one_way() {
             assert!(allowed.contains(&used.as_str()), "{file} uses {used}");
         }
     }
-}
-
-#[test]
-fn a_cycle_is_found_and_shown() {
-    let source = |file: &str, text: &str| (PathBuf::from(file), text.to_owned());
-    let mut sources = vec![
-        source("config/mod.rs", "use crate::store::Database;\n"),
-        source(
-            "store/mod.rs",
-            "// crate::config is not meant\nuse crate::{domain::Call, telemetry};\n",
-        ),
-        source("telemetry.rs", "use crate::config::LogConfig;\n"),
-        source("api/mod.rs", "use crate::store::Store;\n"),
-        source("domain/mod.rs", ""),
-    ];
-    let found = cycle(&graph(&sources)).unwrap();
-    assert_eq!(
-        found,
-        "store → telemetry → config → store\n  store/mod.rs uses telemetry\n  telemetry.rs uses config\n  config/mod.rs uses store"
-    );
-    sources.remove(0);
-    assert_eq!(cycle(&graph(&sources)), None);
 }
 
 #[test]

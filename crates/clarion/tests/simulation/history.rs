@@ -153,9 +153,9 @@ impl Stage {
         self.nodes.lock().expect("nobody panics with it")
     }
 
-    fn note(&self, place: usize, what: &str) {
+    fn record(&self, place: usize, what: &str) {
         let mut state = self.world.state();
-        self.world.note(&mut state, place, what, "");
+        self.world.record(&mut state, place, what, "");
     }
 
     /// A trunk's rate holds in any second to within one start a node. Where something goes wrong, INVITEs wait for their commits, and
@@ -179,7 +179,7 @@ impl Stage {
         let mut pause = first;
         loop {
             tokio::time::sleep(pause).await;
-            self.note(place, "start");
+            self.record(place, "start");
             let life = Life::begin();
             self.world.state().lives[place] = life.clone();
             let starting = SimulatedNode::start(&self.config, &self.world, place, life.clone());
@@ -240,7 +240,7 @@ impl Stage {
 
     async fn fault(self: Arc<Self>, at: Duration, fault: Fault) {
         tokio::time::sleep(at).await;
-        self.note(0, &format!("{fault:?}"));
+        self.record(0, &format!("{fault:?}"));
         match fault {
             Fault::Strike(place, blow) => self.world.state().lives[place].strike(blow),
             Fault::Stop(place, time) => self.stop(place, time).await,
@@ -291,7 +291,7 @@ impl Stage {
         };
         node.supervisor.stop();
         node.dispatch.stop().await;
-        self.note(place, "stopped");
+        self.record(place, "stopped");
         node.life.strike(Blow::Kill(pause));
     }
 }

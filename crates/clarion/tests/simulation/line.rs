@@ -58,7 +58,7 @@ impl TrunkLine for SimulatedLine {
 
     async fn end_orphan(&self, dialog: &DialogSnapshot) -> Result<bool, SignallingError> {
         self.pause().await;
-        self.note("end-orphan", &dialog.call_id);
+        self.record("end-orphan", &dialog.call_id);
         let mut state = self.world.state();
         let is_answered = dialog.via.is_none() || dialog.ringing.is_some();
         state.network.end_orphan(&dialog.call_id, is_answered);
@@ -102,9 +102,9 @@ impl SimulatedLine {
         self.life.goes_on().await;
     }
 
-    fn note(&self, what: &str, about: &str) {
+    fn record(&self, what: &str, about: &str) {
         let mut state = self.world.state();
-        self.world.note(&mut state, self.place, what, about);
+        self.world.record(&mut state, self.place, what, about);
     }
 
     async fn dial(
@@ -121,7 +121,7 @@ impl SimulatedLine {
         let withheld = || Failure::plain(Cause::Withheld);
         let leave = self.ask_leave(request, events, hang_up).await;
         let leave = leave.ok_or_else(withheld)?;
-        self.note("leave", &request.call_id);
+        self.record("leave", &request.call_id);
         self.pause().await;
         if !leave.holds() {
             return Err(withheld());
@@ -179,7 +179,7 @@ impl SimulatedLine {
     /// The INVITE reaches the network: nothing may be wrong with it.
     fn invite(&self, request: &CallRequest, script: Script) -> usize {
         let sid = sid_of(&request.call_id);
-        self.note("invite", &sid);
+        self.record("invite", &sid);
         let mut state = self.world.state();
         let state = &mut *state;
         let lease = state.model.lease_until(&self.node) - state.model.now;

@@ -117,7 +117,7 @@ impl NodeStore {
                 return;
             }
             let _ = reply.send(change(&mut state.model));
-            world.note(&mut state, place, name, &about);
+            world.record(&mut state, place, name, &about);
         };
         if there.is_zero() {
             carry_out();

@@ -51,7 +51,7 @@ pub struct Log {
 }
 
 impl Log {
-    fn note(&mut self, now: i64, place: usize, what: &str, about: &str) {
+    fn record(&mut self, now: i64, place: usize, what: &str, about: &str) {
         (now, place, what, about).hash(&mut self.hasher);
         if let Some(lines) = &mut self.lines {
             lines.push(format!("{now:>8}  {place}  {what} {about}"));
@@ -98,9 +98,9 @@ impl World {
     }
 
     /// Something happened at a place. A blow may fall on whoever did it.
-    pub fn note(&self, state: &mut WorldState, place: usize, what: &str, about: &str) {
+    pub fn record(&self, state: &mut WorldState, place: usize, what: &str, about: &str) {
         let now = self.millis();
-        state.log.note(now, place, what, about);
+        state.log.record(now, place, what, about);
         let mut blows = Vec::new();
         state.strikes.retain_mut(|strike| {
             let is_meant = strike.what == what && strike.left == 0;
@@ -109,7 +109,7 @@ impl World {
             !is_meant
         });
         for blow in blows {
-            state.log.note(now, place, "strike", &format!("{blow:?}"));
+            state.log.record(now, place, "strike", &format!("{blow:?}"));
             state.lives[place].strike(blow);
         }
     }

@@ -39,7 +39,7 @@ pub(super) struct DiallingCall {
 const DESCRIPTION_LIMIT: Duration = Duration::from_millis(400);
 
 /// More telephones than one INVITE calls.
-const MOST_DESCRIBED: usize = 10;
+const MAX_DESCRIBED: usize = 10;
 
 /// A call that nobody answered.
 pub(super) struct Unanswered {
@@ -201,7 +201,7 @@ impl DiallingCall {
             return;
         }
         self.described.retain(|(by, _)| *by != peer_tag);
-        if self.described.len() < MOST_DESCRIBED {
+        if self.described.len() < MAX_DESCRIBED {
             self.described.push((peer_tag, description));
         }
         if let Some((change, _)) = self.early_change.take() {

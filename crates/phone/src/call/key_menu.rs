@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::talking::AFTER_THE_LAST_PACKET;
 use crate::media::stream::PlaybackItem;
 
+/// After the last packet the call stays up for a moment, so that nothing is clipped by a peer that plays from a buffer.
+pub(super) const AFTER_THE_LAST_PACKET: Duration = Duration::from_millis(300);
 /// A message is played again so often at most.
-pub const MOST_REPLAYS: u8 = 5;
+pub const MAX_REPLAYS: u8 = 5;
 /// While a choice is being recorded the callee hears nothing, for so many frames at most: half a minute.
 const LONGEST_RECORDING: u32 = 1500;
 const FRAME: Duration = Duration::from_millis(g711::FRAME_MILLIS as u64);
@@ -95,7 +96,7 @@ impl<'a> MenuState<'a> {
             self.is_chosen = true;
             return MenuStep::Chosen(KeyChoice::Stopped);
         }
-        if self.menu.replay == Some(key) && self.replays < MOST_REPLAYS {
+        if self.menu.replay == Some(key) && self.replays < MAX_REPLAYS {
             self.replays += 1;
             return MenuStep::PlayAgain;
         }
@@ -164,6 +165,6 @@ mod tests {
         assert_eq!(steps("991"), [Nothing, Chosen(KeyChoice::Stopped), Nothing]);
         let often = steps("*******");
         let replays = often.iter().filter(|step| **step == PlayAgain);
-        assert_eq!(replays.count(), usize::from(MOST_REPLAYS));
+        assert_eq!(replays.count(), usize::from(MAX_REPLAYS));
     }
 }

@@ -16,7 +16,7 @@ const SAME_PRESS: Duration = Duration::from_secs(1);
 const REMEMBERED: usize = 16;
 
 /// So many keys of a leg are kept for its record; a peer may press more, but nobody wants to read them.
-const MOST_KEPT: usize = 100;
+const MAX_KEPT: usize = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeySource {
@@ -79,10 +79,10 @@ impl PressedKeys {
         }
         let told = KeyPress { key, at };
         recent.push_back(Press { told, told_by });
-        if presses.kept.len() < MOST_KEPT {
+        if presses.kept.len() < MAX_KEPT {
             presses.kept.push(told);
         }
-        if presses.unread.len() == MOST_KEPT {
+        if presses.unread.len() == MAX_KEPT {
             presses.unread.pop_front();
         }
         presses.unread.push_back(key);
@@ -191,8 +191,8 @@ mod tests {
         for _ in 0..1000 {
             keys.heard('1', KeySource::Packets, Instant::now());
         }
-        assert_eq!(keys.kept().len(), MOST_KEPT);
-        assert_eq!(keys.lock().unread.len(), MOST_KEPT);
+        assert_eq!(keys.kept().len(), MAX_KEPT);
+        assert_eq!(keys.lock().unread.len(), MAX_KEPT);
         let mut count = 0;
         while told.try_recv().is_ok() {
             count += 1;

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::CallRequest;
 use super::answer_check::{LONGEST_CHECK, LONGEST_GREETING, MachineAction};
-use super::key_menu::silence;
-use super::talking::AFTER_THE_LAST_PACKET;
+use super::key_menu::{AFTER_THE_LAST_PACKET, silence};
 use crate::media::ears::Answerer;
 use crate::media::stream::PlaybackItem;
 

@@ -9,7 +9,9 @@ use tokio_util::sync::CancellationToken;
 use super::CallRequest;
 use super::answer_check::{AnswerCheck, CheckStep};
 use super::far_end::FarEnd;
-use super::key_menu::{ChoiceRecorded, KeyChoice, KeyMenu, MenuState, MenuStep};
+use super::key_menu::{
+    AFTER_THE_LAST_PACKET, ChoiceRecorded, KeyChoice, KeyMenu, MenuState, MenuStep,
+};
 use super::keys::{KeySource, PressedKeys};
 use super::session_refresh::SessionRefresh;
 use crate::ending::{Cause, Ending, Failure, Side};
@@ -18,9 +20,6 @@ use crate::media::ears::Answerer;
 use crate::media::session::{MediaSession, WatchEnd};
 use crate::media::stream::PlaybackItem;
 use crate::signalling::{Answer, EstablishedLeg, LegEvent, SessionChange, Signalling};
-
-/// After the last packet the call stays up for a moment, so that nothing is clipped by a peer that plays from a buffer.
-pub(super) const AFTER_THE_LAST_PACKET: Duration = Duration::from_millis(300);
 
 /// A leg that we have hung up ends at once. Should it ever not, the call must end all the same.
 const HANG_UP_LIMIT: Duration = Duration::from_secs(2);

@@ -10,12 +10,10 @@ use supervisor::Supervisor;
 use thiserror::Error;
 
 use super::dtmf::KeyTiming;
-use super::inbound::InboundEvent;
 use super::latch::Believed;
 use super::pacer::{PaceCounts, Pacer};
 use super::ports::{EXPEDITED, Ports, RTP_BUFFER};
 use super::receiver::RtpReceiver;
-use super::session::MediaSession;
 use super::shared::SharedLine;
 use crate::sdp::SdpError;
 use g711::Codec;
@@ -186,16 +184,6 @@ impl MediaEngine {
     pub fn shared_line(&self) -> io::Result<Arc<SharedLine>> {
         let line = SharedLine::open(self.ports(), self.receiver(), self.config().bind)?;
         Ok(Arc::new(line))
-    }
-
-    /// The media session of a new call. Nothing is sent or received before both sides have agreed. `on_inbound` runs on the thread that
-    /// receives for all calls: it must be quick, and must not use the session.
-    pub fn open(
-        &self,
-        options: MediaOptions,
-        on_inbound: impl FnMut(InboundEvent<'_>) + Send + 'static,
-    ) -> io::Result<MediaSession> {
-        MediaSession::open(self.clone(), options, Box::new(on_inbound))
     }
 
     pub(super) fn pacer(&self) -> &Pacer {

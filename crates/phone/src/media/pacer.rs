@@ -149,7 +149,7 @@ impl Wheel {
         let mut start = Instant::now();
         let mut tick: u32 = 0;
         loop {
-            watch.beat();
+            watch.heartbeat();
             // Without streams the wheel stands still and costs nothing.
             if self.streams == 0 {
                 self.batches.clear();

@@ -191,7 +191,7 @@ fn read_until_stopped(shared: &Shared, watch: &Watch) {
     let mut events: Vec<Event> = Vec::with_capacity(EVENTS_AT_ONCE);
     let mut buffer = [0; LARGEST_PACKET];
     loop {
-        watch.beat();
+        watch.heartbeat();
         events.clear();
         match epoll::wait(
             &shared.epoll,

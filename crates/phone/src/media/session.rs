@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot};
 
 use super::engine::{Encryption, HeardKeys, MediaEngine, MediaError, MediaOptions, SymmetricRtp};
-use super::inbound::{Inbound, InboundParameters, OnInbound};
+use super::inbound::{Inbound, InboundEvent, InboundParameters, OnInbound};
 use super::inbound_handle::InboundHandle;
 use super::paced_stream::{NewPlayback, PacedStream, StreamControl, Target};
 use super::reporter::Reporter;
@@ -69,8 +69,20 @@ const CLOSED_PORT: Duration = Duration::from_secs(1);
 /// A peer that stays quiet and is there is asked again after so many times the time of silence.
 const ASKED_AGAIN: u32 = 3;
 
+impl MediaEngine {
+    /// The media session of a new call. Nothing is sent or received before both sides have agreed. `on_inbound` runs on the thread that
+    /// receives for all calls: it must be quick, and must not use the session.
+    pub fn open(
+        &self,
+        options: MediaOptions,
+        on_inbound: impl FnMut(InboundEvent<'_>) + Send + 'static,
+    ) -> io::Result<MediaSession> {
+        MediaSession::open(self.clone(), options, Box::new(on_inbound))
+    }
+}
+
 impl MediaSession {
-    pub(super) fn open(
+    fn open(
         engine: MediaEngine,
         mut options: MediaOptions,
         on_inbound: OnInbound,

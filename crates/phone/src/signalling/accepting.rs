@@ -76,7 +76,7 @@ pub(super) async fn accept(
                 continue;
             }
         };
-        watch.beat();
+        watch.heartbeat();
         let Some(place) = doorkeeper.admit(peer) else {
             continue;
         };

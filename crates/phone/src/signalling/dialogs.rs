@@ -38,6 +38,17 @@ impl Dialogs {
         self.layer.len() + self.placed().len()
     }
 
+    pub fn described(&self) -> Vec<String> {
+        let ids = self.layer.all_dialog_ids().into_iter();
+        let called = ids.map(|id| match self.layer.get_dialog_with(&id) {
+            Some(dialog) => format!("{id} {}", dialog.state()),
+            None => id,
+        });
+        let placed = self.placed();
+        let placed = placed.values().map(|dialog| dialog.get().id().to_string());
+        called.chain(placed).collect()
+    }
+
     /// A dialog that we open.
     pub fn add(&self, dialog: &Arc<LegDialog>) {
         let key = key(&dialog.get().id());

@@ -22,6 +22,7 @@ use super::head;
 use super::incoming::{self, Answering};
 use super::invite_routes::{InviteLocator, InviteRoutes};
 use super::listeners;
+use super::opening;
 use super::peers::KnownPeers;
 use super::response_filter::{FilterParts, ResponseFilter};
 use super::route_guard::{RouteGuard, RouteResolver};
@@ -82,7 +83,7 @@ impl Signalling {
             conversations: Arc::clone(&conversations),
             refusals: Arc::clone(&config.refusals),
         };
-        let opened = transport::open(config, calls.is_some(), filtered, &stop).await?;
+        let opened = opening::open(config, calls.is_some(), filtered, &stop).await?;
         let contact = opened.contact;
         let answer_holds = Arc::new(AnswerHolds::default());
         let invite_routes = Arc::new(InviteRoutes::default());
@@ -168,6 +169,11 @@ impl Signalling {
         let transactions =
             stats.running_transactions + stats.finished_transactions + stats.waiting_ack;
         (self.dialogs.len(), transactions)
+    }
+
+    /// The dialogs of those, by their ids and states: for finding out which leg stays up.
+    pub fn open_dialogs(&self) -> Vec<String> {
+        self.dialogs.described()
     }
 
     /// From now on this peer is heard and may connect to us, and a stray answer of it is ended, even one to a call of an earlier process.

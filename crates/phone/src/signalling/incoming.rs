@@ -57,7 +57,7 @@ pub async fn answer_requests(
     watch: Watch,
 ) {
     while let Some(transaction) = requests.recv().await {
-        watch.beat();
+        watch.heartbeat();
         match contain(pin!(answer(transaction, &dialogs, calls.as_ref()))).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, "a request could not be answered"),

@@ -16,7 +16,7 @@ use super::dialog::{InviteTask, OwnedDialog};
 use super::dialogs::{Dialogs, LegDialog};
 use super::headers::ALLOWED;
 use super::invite_routes::InviteRoute;
-use super::inviting::{Inviting, MOST_REPEATS, Opening, Repeats};
+use super::inviting::{Inviting, MAX_REPEATS, Opening, Repeats};
 use super::leave::Leave;
 use super::orphan::DialogSnapshot;
 use super::outgoing_leg::OutgoingLeg;
@@ -110,7 +110,7 @@ impl Signalling {
         let way = (self.transport != Transport::Udp).then_some((connector, invite.destination));
         Ok(ReadyLeg {
             snapshot: DialogSnapshot {
-                repeats: credentials.as_ref().map_or(0, |_| MOST_REPEATS),
+                repeats: credentials.as_ref().map_or(0, |_| MAX_REPEATS),
                 ..snapshot.ok_or_else(unreadable)?
             },
             dialogs: Arc::clone(&self.dialogs),

@@ -11,7 +11,7 @@ use super::unescaped;
 use crate::ending::Failure;
 
 /// The contacts of one redirect that are looked at.
-const MOST_CONTACTS: usize = 5;
+const MAX_CONTACTS: usize = 5;
 
 /// The response that answered our INVITE.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ pub(super) fn redirect_targets(response: &Response) -> Vec<String> {
     }
     let mut contacts = response.typed_contact_headers().unwrap_or_default();
     contacts.sort_by_key(|contact| Reverse(thousandths(&contact.params)));
-    contacts.truncate(MOST_CONTACTS);
+    contacts.truncate(MAX_CONTACTS);
     let targets = contacts
         .into_iter()
         .map(|contact| without_headers(unescaped(contact.uri).to_string()));

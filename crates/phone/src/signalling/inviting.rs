@@ -26,7 +26,7 @@ use super::leave::Leave;
 use super::{SignallingError, Transport, abandoned_invite, branch, challenge};
 
 /// Once for the first challenge, and twice more where the peer calls our proof stale: the library's own limit (`AuthRetry`).
-pub(super) const MOST_REPEATS: u32 = 3;
+pub(super) const MAX_REPEATS: u32 = 3;
 
 pub(super) struct Inviting {
     pub transaction: Transaction,

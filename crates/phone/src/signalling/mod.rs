@@ -48,6 +48,7 @@ mod keepalive;
 mod leave;
 mod listeners;
 mod masking;
+mod opening;
 mod options;
 mod orphan;
 mod outgoing_leg;

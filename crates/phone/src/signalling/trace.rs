@@ -59,7 +59,7 @@ impl fmt::Debug for Trace {
 }
 
 /// So many addresses of connections are remembered at most; beyond that we are shown at the address that we listen at.
-const MOST_CONNECTIONS: usize = 1000;
+const MAX_CONNECTIONS: usize = 1000;
 
 /// Shows the messages of one endpoint to its trace, with the addresses between which they pass.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl MessageTap {
         }
         if let Ok(local) = connection.get_addr().get_socketaddr() {
             let mut connections = self.lock();
-            if connections.len() >= MOST_CONNECTIONS {
+            if connections.len() >= MAX_CONNECTIONS {
                 connections.clear();
             }
             connections.insert(peer, local);

@@ -68,7 +68,7 @@ impl TestPhone {
         let (over, heard) = mpsc::unbounded_channel();
         let answering = supervisor.require("test-phone", None, move |watch| async move {
             while let Some(call) = incoming.recv().await {
-                watch.beat();
+                watch.heartbeat();
                 match catch_unwind(AssertUnwindSafe(|| script(&call.number))) {
                     Ok(script) => {
                         let (callee, over) = (Arc::clone(&callee), over.clone());
@@ -97,5 +97,10 @@ impl TestPhone {
     /// Dialogs and transactions that are open now: for finding leaks.
     pub fn open(&self) -> (usize, usize) {
         self.signalling.open()
+    }
+
+    /// Which dialogs these are.
+    pub fn open_dialogs(&self) -> Vec<String> {
+        self.signalling.open_dialogs()
     }
 }

@@ -125,7 +125,7 @@ pub(super) async fn check_health(trunk: Arc<Trunk>, interval: Duration, watch: W
     // Some of those that we register with never answer OPTIONS: their silence counts only after they have answered once.
     let mut has_answered = trunk.config.register.is_none();
     while let Some(checked) = trunk.unless_stopped(Box::pin(ask(&trunk, interval))).await {
-        watch.beat();
+        watch.heartbeat();
         has_answered |= checked.is_ok();
         let next = if has_answered {
             checks.judge(&trunk, checked)
@@ -146,7 +146,7 @@ pub(super) async fn check_health(trunk: Arc<Trunk>, interval: Duration, watch: W
 /// Pings the connection to the trunk time and again, until the trunk is stopped.
 pub(super) async fn keep_alive(trunk: Arc<Trunk>, interval: Duration, watch: Watch) {
     while (trunk.unless_stopped(tokio::time::sleep(interval)).await).is_some() {
-        watch.beat();
+        watch.heartbeat();
         let Ok(addresses) = trunk.usable_addresses().await else {
             continue;
         };

@@ -57,7 +57,7 @@ async fn renew(
     let mut checks = Checks::new(HealthSource::Registration, LONGEST_PAUSE);
     loop {
         let registered = Box::pin(register(trunk, registration, time)).await;
-        watch.beat();
+        watch.heartbeat();
         tokio::time::sleep(checks.judge(trunk, registered)).await;
     }
 }

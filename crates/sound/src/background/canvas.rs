@@ -24,7 +24,7 @@ impl Canvas {
     }
 
     /// A struck or plucked note.
-    pub fn note(&mut self, at: f32, frequency: f32, strength: f32, timbre: &Timbre) {
+    pub fn record(&mut self, at: f32, frequency: f32, strength: f32, timbre: &Timbre) {
         let length = samples(timbre.ring);
         for (multiple, loudness, decay) in timbre.partials {
             let frequency = frequency * multiple;

@@ -56,7 +56,7 @@ pub(super) fn piano() -> Vec<f32> {
         for (step, semitones) in (0_u8..).zip([chord[0], chord[1], chord[2], chord[3], chord[2]]) {
             let at = f32::from(place) * 2.5 + f32::from(step) * 0.5;
             let strength = if step == 0 { 0.5 } else { 0.32 };
-            canvas.note(at, pitch(semitones), strength, &PIANO);
+            canvas.record(at, pitch(semitones), strength, &PIANO);
         }
     }
     canvas.samples
@@ -90,7 +90,7 @@ pub(super) fn music_box() -> Vec<f32> {
     ];
     let mut canvas = Canvas::of_seconds(22.4);
     for (at, semitones) in NOTES {
-        canvas.note(at, pitch(semitones), 0.4, &BOX);
+        canvas.record(at, pitch(semitones), 0.4, &BOX);
     }
     canvas.samples
 }
@@ -133,7 +133,7 @@ pub(super) fn marimba() -> Vec<f32> {
             continue;
         }
         let strength = if beat % 4 == 0 { 0.5 } else { 0.35 };
-        canvas.note(f32::from(beat) * 0.4, pitch(semitones), strength, &MARIMBA);
+        canvas.record(f32::from(beat) * 0.4, pitch(semitones), strength, &MARIMBA);
     }
     canvas.samples
 }
@@ -160,7 +160,7 @@ pub(super) fn test_tune() -> Vec<f32> {
     ];
     let mut canvas = Canvas::of_seconds(8.2);
     for (at, semitones, strength) in NOTES {
-        canvas.note(at, pitch(semitones), strength, &CHIME);
+        canvas.record(at, pitch(semitones), strength, &CHIME);
     }
     canvas.samples
 }

@@ -37,7 +37,7 @@ pub(super) fn brook() -> Vec<f32> {
     for index in 0..70_u8 {
         let at = f32::from(index) / 3.5 + 0.12 * (chance.next() + 1.0);
         let frequency = 900.0 + 500.0 * chance.next();
-        canvas.note(at, frequency, 0.05 + 0.03 * chance.next(), &DROP);
+        canvas.record(at, frequency, 0.05 + 0.03 * chance.next(), &DROP);
     }
     canvas.samples
 }

@@ -56,7 +56,7 @@ impl Disk {
             written: AtomicU64::new(0),
         };
         for (_, key, bytes) in found {
-            disk.note(key, bytes);
+            disk.record(key, bytes);
         }
         Ok(disk)
     }
@@ -92,7 +92,7 @@ impl Disk {
         }
         let path = self.path(key);
         match self.write(&path, sound) {
-            Ok(bytes) => self.note(*key, bytes),
+            Ok(bytes) => self.record(*key, bytes),
             Err(error) => tracing::warn!(%error, "a prompt could not be kept on disk"),
         }
     }
@@ -122,7 +122,7 @@ impl Disk {
         Ok((HEAD + sound.size()) as u64)
     }
 
-    fn note(&self, key: Key, bytes: u64) {
+    fn record(&self, key: Key, bytes: u64) {
         let gone = self.lock().insert(key, (), bytes);
         for (key, ()) in gone {
             let _ = fs::remove_file(self.path(&key));

@@ -90,7 +90,7 @@ impl VoiceOutcome {
 /// Counts what voices do.
 pub trait VoiceObserver: Send + Sync + std::fmt::Debug {
     /// `characters` were given to the voice, and it took so long.
-    fn note(&self, voice: &str, outcome: VoiceOutcome, characters: u64, time: Duration);
+    fn record(&self, voice: &str, outcome: VoiceOutcome, characters: u64, time: Duration);
 }
 
 /// The turn of whoever has a text spoken.

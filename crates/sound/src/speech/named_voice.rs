@@ -127,13 +127,13 @@ impl NamedVoice {
             },
         };
         let characters = given.text.chars().count() as u64;
-        let note = |outcome, time| {
+        let record = |outcome, time| {
             if let Some(observer) = observer {
-                observer.note(&self.name, outcome, characters, time);
+                observer.record(&self.name, outcome, characters, time);
             }
         };
         if !self.health().may_try(Instant::now()) {
-            note(VoiceOutcome::Passed, Duration::ZERO);
+            record(VoiceOutcome::Passed, Duration::ZERO);
             return None;
         }
         for attempt in 1..=self.limits.tries.max(1) {
@@ -141,24 +141,24 @@ impl NamedVoice {
                 .health()
                 .spend(characters, &self.limits, Instant::now())
             {
-                note(VoiceOutcome::Passed, Duration::ZERO);
+                record(VoiceOutcome::Passed, Duration::ZERO);
                 return None;
             }
             let begun = Instant::now();
             match self.try_to_speak(&given, time) {
                 Ok(samples) => {
                     self.health().worked();
-                    note(VoiceOutcome::Spoken, begun.elapsed());
+                    record(VoiceOutcome::Spoken, begun.elapsed());
                     return Some(samples);
                 }
                 // That is no fault of it.
                 Err(SpeechError::Busy { .. }) => {
-                    note(VoiceOutcome::Passed, begun.elapsed());
+                    record(VoiceOutcome::Passed, begun.elapsed());
                     return None;
                 }
                 Err(error) => {
                     tracing::warn!(%error, attempt, voice = &*self.name, "a voice did not speak");
-                    note(VoiceOutcome::Failed, begun.elapsed());
+                    record(VoiceOutcome::Failed, begun.elapsed());
                 }
             }
             if time.is_over() {

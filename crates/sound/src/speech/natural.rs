@@ -29,7 +29,7 @@ const LETTERS_A_CHARACTER: u64 = 3;
 /// How much of what is known of the pace is kept when something new is known.
 const MEMORY: f64 = 0.8;
 /// One text that took too long makes it at most so many times as slow.
-const MOST_SLOWER: f64 = 2.0;
+const MAX_SLOWER: f64 = 2.0;
 
 /// What a process is asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -109,7 +109,7 @@ impl WorkersState {
 
     fn took_longer_than(&mut self, work: u64, time: Duration) {
         let pace = time.as_secs_f64() / work.max(1) as f64;
-        self.pace = self.pace.max(pace.min(self.pace * MOST_SLOWER));
+        self.pace = self.pace.max(pace.min(self.pace * MAX_SLOWER));
     }
 
     /// Nobody speaks, and a text was turned away because of what is thought of the pace. It may have been a bad hour: the next is a little likelier to be tried.

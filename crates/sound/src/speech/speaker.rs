@@ -149,7 +149,7 @@ impl Speaker {
                 Err(_) => VoiceOutcome::Failed,
             };
             let characters = speech.text.chars().count() as u64;
-            observer.note(EMBEDDED, outcome, characters, begun.elapsed());
+            observer.record(EMBEDDED, outcome, characters, begun.elapsed());
         }
         spoken
     }

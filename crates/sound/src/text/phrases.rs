@@ -6,7 +6,7 @@ use super::{Language, Pause, chinese, english};
 /// A phrase is ended at the next sentence beyond this, and at once beyond twice as much: no engine gets an unbounded text.
 const LONG: usize = 200;
 /// Each phrase is a process of the engine. Texts that people write change the language less often than this.
-const MOST_RUNS: usize = 64;
+const MAX_RUNS: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phrase {
@@ -22,7 +22,7 @@ impl Phrase {
     }
 }
 
-/// At most `MOST_RUNS` phrases, and one more for every `LONG` characters. If the language changes more often, the shortest runs of English
+/// At most `MAX_RUNS` phrases, and one more for every `LONG` characters. If the language changes more often, the shortest runs of English
 /// are folded into the Chinese around them: the Chinese voice speaks Latin words too, if not well. The English voice speaks no Han.
 pub fn phrases(text: &str) -> Vec<Phrase> {
     let runs = runs(text);
@@ -51,7 +51,7 @@ pub fn in_words(text: &str) -> String {
 
 fn limit(phrases: &[Phrase]) -> usize {
     let characters: usize = phrases.iter().map(Phrase::characters).sum();
-    MOST_RUNS + characters / LONG
+    MAX_RUNS + characters / LONG
 }
 
 /// Words of one language that follow each other, with their marks.

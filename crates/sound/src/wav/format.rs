@@ -2,7 +2,7 @@
 
 use super::AudioError;
 
-const MOST_CHANNELS: u16 = 32;
+const MAX_CHANNELS: u16 = 32;
 const LOWEST_RATE: u32 = 2_000;
 const HIGHEST_RATE: u32 = 384_000;
 
@@ -64,10 +64,10 @@ impl WavFormat {
             tag = extended_tag(extension)?;
         }
         let encoding = encoding(tag, bits)?;
-        if !(1..=MOST_CHANNELS).contains(&channels) {
+        if !(1..=MAX_CHANNELS).contains(&channels) {
             return Err(AudioError::Channels {
                 channels,
-                limit: MOST_CHANNELS,
+                limit: MAX_CHANNELS,
             });
         }
         if !(LOWEST_RATE..=HIGHEST_RATE).contains(&rate) {

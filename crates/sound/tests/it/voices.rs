@@ -312,7 +312,7 @@ fn lengths_that_a_stream_cannot_know_are_accepted_and_a_sound_that_breaks_off_is
 struct Counted(Mutex<Vec<(String, VoiceOutcome, u64)>>);
 
 impl VoiceObserver for Counted {
-    fn note(&self, voice: &str, outcome: VoiceOutcome, characters: u64, _: Duration) {
+    fn record(&self, voice: &str, outcome: VoiceOutcome, characters: u64, _: Duration) {
         let noted = (voice.to_owned(), outcome, characters);
         self.0.lock().unwrap().push(noted);
     }

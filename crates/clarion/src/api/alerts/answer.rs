@@ -1,15 +1,19 @@
 //! What a tool is told. A status of 5xx makes tools try again, so it is sent only where that helps.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode as HttpStatus};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::arrival::TRY_AGAIN;
 use crate::domain::call::CallSid;
 use crate::domain::intake::incident::IncidentResult;
 use crate::domain::status_code::{Refusal, StatusCode};
+
+/// Alerts that were refused by the limits of their account may come again after this.
+pub const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// What became of one incident.
 #[derive(Debug)]

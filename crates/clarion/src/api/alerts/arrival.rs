@@ -129,7 +129,7 @@ async fn admit(api: &Api, parts: &Parts) -> Result<IncomingAlert, Refusal> {
     let (refusal, pause) = match find(api, parts, from).await {
         Ok((intake, account, application)) => {
             if let Some(client) = parts.extensions.get::<KnownClient>() {
-                client.note();
+                client.record();
             }
             match api.admission.limiter.enter(&account, Instant::now()) {
                 Ok(slot) => {
@@ -147,7 +147,7 @@ async fn admit(api: &Api, parts: &Parts) -> Result<IncomingAlert, Refusal> {
             }
         }
         Err(refusal) => {
-            let pause = api.admission.failures.note(&refusal, from);
+            let pause = api.admission.failures.record(&refusal, from);
             (refusal, pause)
         }
     };
@@ -224,6 +224,3 @@ pub fn token(parts: &Parts) -> Option<IntakeToken> {
     let token = bearer.or_else(|| query::value(parts, "token"))?;
     Some(IntakeToken::given(&token))
 }
-
-/// Alerts that were refused by the limits of their account may come again after this.
-pub const TRY_AGAIN: Duration = Duration::from_secs(5);

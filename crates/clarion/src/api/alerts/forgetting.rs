@@ -16,7 +16,7 @@ const MOST: u32 = 1000;
 
 pub async fn keep_forgetting(store: Arc<dyn Store>, clock: Clock, watch: Watch) {
     loop {
-        watch.beat();
+        watch.heartbeat();
         match store.forget_incidents(clock.now() - KEPT, MOST).await {
             Ok(0) => {}
             // There may be more.

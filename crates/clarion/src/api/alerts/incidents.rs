@@ -14,9 +14,9 @@ use super::notice::AlertCaller;
 use crate::disk_room::RoomFor;
 use crate::domain::call::CallSid;
 use crate::domain::intake::incident::{
-    Incident, IncidentKey, IncidentResult, MOST_FINGERPRINTS, NoticeState,
+    Incident, IncidentKey, IncidentResult, MAX_FINGERPRINTS, NoticeState,
 };
-use crate::domain::intake::{Intake, MOST_INCIDENTS};
+use crate::domain::intake::{Intake, MAX_INCIDENTS};
 use crate::domain::request_key::RequestKey;
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::intakes::alert::{AlertGroup, AlertNews};
@@ -25,7 +25,7 @@ use crate::random;
 use crate::store::{SeenIncident, unavailable};
 
 /// So often an alert looks again where others have changed its incident meanwhile.
-const MOST_LOOKS: usize = 3;
+const MAX_LOOKS: usize = 3;
 
 /// Everything that one request says. A part that is refused does not hinder the others; a database that fails ends it, to be tried again as a whole.
 pub async fn follow(api: &Arc<Api>, alert: &IncomingAlert) -> Result<Vec<AlertOutcome>, Refusal> {
@@ -80,7 +80,7 @@ async fn fire(
     };
     let mut calls_for_new = alert.intake.settings.calls_for_new_alerts;
     let mut found = None;
-    for _ in 0..MOST_LOOKS {
+    for _ in 0..MAX_LOOKS {
         let incident = match open(api, alert, group).await? {
             Ok(incident) => incident,
             Err(refusal) => {
@@ -109,7 +109,7 @@ async fn fire(
         if let Some(earlier) = earlier.filter(|earlier| **earlier != placed.call) {
             call_off(api, earlier).await?;
         }
-        note(api, incident, group, &placed).await?;
+        record(api, incident, group, &placed).await?;
         if placed.is_new {
             return Ok(outcome(IncidentResult::Called, Some(placed.call)));
         }
@@ -141,7 +141,7 @@ async fn open(
     Ok(incident.ok_or_else(|| {
         Refusal::new(
             StatusCode::TooManyRequests,
-            format!("this intake has {MOST_INCIDENTS} open incidents; a new one opens when one of them is over"),
+            format!("this intake has {MAX_INCIDENTS} open incidents; a new one opens when one of them is over"),
         )
     }))
 }
@@ -230,20 +230,16 @@ async fn place(
 }
 
 /// The incident remembers its notice. If it was closed meanwhile, whoever has placed the notice ends it, too.
-async fn note(
+async fn record(
     api: &Arc<Api>,
     incident: Incident,
     group: &AlertGroup,
     placed: &PlacedNotice,
 ) -> Result<(), Refusal> {
     let fingerprints = if placed.is_new {
-        group.fingerprints.iter().take(MOST_FINGERPRINTS).cloned()
+        group.fingerprints.iter().take(MAX_FINGERPRINTS).cloned()
     } else {
-        incident
-            .fingerprints
-            .iter()
-            .take(MOST_FINGERPRINTS)
-            .cloned()
+        incident.fingerprints.iter().take(MAX_FINGERPRINTS).cloned()
     };
     let noted = Incident {
         notices: incident.notices + 1,
@@ -275,7 +271,7 @@ async fn resolve(
         call,
         to: None,
     };
-    for _ in 0..MOST_LOOKS {
+    for _ in 0..MAX_LOOKS {
         let incident = store.incident(name, &incident_key).await;
         let Some(incident) = incident.map_err(|error| unavailable(&error))? else {
             return Ok(outcome(result, call));

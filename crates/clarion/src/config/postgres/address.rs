@@ -5,8 +5,6 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::parameters;
-use super::url::AddressParts;
 use crate::config::PemFiles;
 
 /// One server that may be asked.
@@ -173,16 +171,6 @@ pub struct PostgresAddress {
 }
 
 impl PostgresAddress {
-    pub fn parse(text: &str) -> Result<Self, String> {
-        Self::parse_for(text, &UserFiles::of_this_process())
-    }
-
-    pub(super) fn parse_for(text: &str, files: &UserFiles) -> Result<Self, String> {
-        let example = "is not an address such as postgres://user:password@host/name";
-        let parts = AddressParts::read(text).map_err(|rule| format!("{example}: {rule}"))?;
-        parameters::read(text, parts, files)
-    }
-
     /// As it was written, with its password.
     pub fn url(&self) -> &str {
         &self.written
@@ -208,29 +196,5 @@ impl fmt::Display for PostgresAddress {
 impl fmt::Debug for PostgresAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PostgresAddress({self})")
-    }
-}
-
-/// Where libpq looks for files that nobody has named.
-pub(super) struct UserFiles {
-    pub home: Option<PathBuf>,
-    /// The variable PGPASSFILE.
-    pub passfile: Option<PathBuf>,
-}
-
-impl UserFiles {
-    fn of_this_process() -> Self {
-        let path = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        Self {
-            home: path("HOME").map(PathBuf::from),
-            passfile: path("PGPASSFILE").map(PathBuf::from),
-        }
-    }
-
-    pub fn usual(&self, below_home: &str) -> UserFile {
-        match &self.home {
-            Some(home) => UserFile::Usual(home.join(below_home)),
-            None => UserFile::None,
-        }
     }
 }

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::address::UserFile;
-use crate::config::overlay::suggestion;
+use crate::config::suggestion::suggestion;
 
 /// Those that we read, for whoever has misspelt one.
 const HONOURED: &[&str] = &[
@@ -81,8 +80,8 @@ impl Given {
         }
     }
 
-    pub fn file(&mut self, name: &str) -> Option<UserFile> {
-        self.take(name).map(PathBuf::from).map(UserFile::Named)
+    pub fn file(&mut self, name: &str) -> Option<PathBuf> {
+        self.take(name).map(PathBuf::from)
     }
 
     pub fn one_of<T: Copy>(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::address::{
     ChannelBinding, DatabasePassword, HostOrder, Keepalive, PostgresAddress, PostgresTls,
-    RootCertificates, SessionTarget, SslMode, SslNegotiation, UserFile, UserFiles,
+    RootCertificates, SessionTarget, SslMode, SslNegotiation, UserFile,
 };
 use super::given::Given;
 use super::hosts;
@@ -22,11 +22,43 @@ const KEEPALIVE: Keepalive = Keepalive {
 };
 const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 
-pub(super) fn read(
-    written: &str,
-    parts: AddressParts,
-    files: &UserFiles,
-) -> Result<PostgresAddress, String> {
+/// Where libpq looks for files that nobody has named.
+pub(super) struct UserFiles {
+    pub home: Option<PathBuf>,
+    /// The variable PGPASSFILE.
+    pub passfile: Option<PathBuf>,
+}
+
+impl UserFiles {
+    fn of_this_process() -> Self {
+        let path = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        Self {
+            home: path("HOME").map(PathBuf::from),
+            passfile: path("PGPASSFILE").map(PathBuf::from),
+        }
+    }
+
+    fn usual(&self, below_home: &str) -> UserFile {
+        match &self.home {
+            Some(home) => UserFile::Usual(home.join(below_home)),
+            None => UserFile::None,
+        }
+    }
+}
+
+impl PostgresAddress {
+    pub fn parse(text: &str) -> Result<Self, String> {
+        Self::parse_for(text, &UserFiles::of_this_process())
+    }
+
+    pub(super) fn parse_for(text: &str, files: &UserFiles) -> Result<Self, String> {
+        let example = "is not an address such as postgres://user:password@host/name";
+        let parts = AddressParts::read(text).map_err(|rule| format!("{example}: {rule}"))?;
+        read(text, parts, files)
+    }
+}
+
+fn read(written: &str, parts: AddressParts, files: &UserFiles) -> Result<PostgresAddress, String> {
     let mut given = Given::new(parts.parameters);
     let hosts = hosts::read(parts.hosts, &mut given)?;
     let several = hosts.len() > 1;
@@ -36,10 +68,10 @@ pub(super) fn read(
         password: given
             .or_part("password", parts.password)?
             .map(DatabasePassword::new),
-        passfile: given.file("passfile").unwrap_or_else(|| {
-            let named = files.passfile.clone().map(UserFile::Named);
-            named.unwrap_or_else(|| files.usual(".pgpass"))
-        }),
+        passfile: given
+            .file("passfile")
+            .or_else(|| files.passfile.clone())
+            .map_or_else(|| files.usual(".pgpass"), UserFile::Named),
         name: given.or_part("dbname", parts.name)?,
         application_name: given
             .take("application_name")
@@ -114,8 +146,8 @@ const SWITCH: &[(&str, bool)] = &[("0", false), ("1", true)];
 fn tls(given: &mut Given, files: &UserFiles) -> Result<PostgresTls, String> {
     let mode = given.one_of("sslmode", SSL_MODES)?;
     let roots = match given.file("sslrootcert") {
-        Some(UserFile::Named(path)) if path.as_os_str() == "system" => RootCertificates::System,
-        Some(file) => RootCertificates::File(file),
+        Some(path) if path.as_os_str() == "system" => RootCertificates::System,
+        Some(path) => RootCertificates::File(UserFile::Named(path)),
         None => RootCertificates::File(files.usual(".postgresql/root.crt")),
     };
     let mode = match (mode, &roots) {
@@ -155,11 +187,10 @@ fn tls(given: &mut Given, files: &UserFiles) -> Result<PostgresTls, String> {
 }
 
 fn certificate(given: &mut Given) -> Result<Option<PemFiles>, String> {
-    let files = (given.take("sslcert"), given.take("sslkey"));
-    match files {
+    match (given.file("sslcert"), given.file("sslkey")) {
         (Some(certificate), Some(private_key)) => Ok(Some(PemFiles {
-            certificate: PathBuf::from(certificate),
-            private_key: PathBuf::from(private_key),
+            certificate,
+            private_key,
         })),
         (None, None) => Ok(None),
         _ => Err("the parameter `sslcert`: name it together with `sslkey`".to_owned()),

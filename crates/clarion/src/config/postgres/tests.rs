@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::address::UserFiles;
+use super::parameters::UserFiles;
 use super::*;
 
 fn files() -> UserFiles {

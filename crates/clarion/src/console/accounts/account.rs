@@ -5,10 +5,9 @@ use std::sync::Arc;
 use askama::Template;
 use axum::response::Response;
 
-use super::rates::{self, RateRow};
-use super::{account_token, address_of, application, shown_name, sid_of};
+use super::account_forms::{RateRow, app_name_field, rate_fields};
+use super::{account_token, address_of, shown_name, sid_of};
 use crate::console::Console;
-use crate::console::guard::Visit;
 use crate::console::page::{Frame, MenuPlace, html_with, led_to};
 use crate::console::page_forms::{
     FormError, FormField, PageForms, SettingGroup, change_of, groups,
@@ -16,6 +15,7 @@ use crate::console::page_forms::{
 use crate::console::refusal::Refused;
 use crate::console::shown::{Mark, account_mark, app_mark};
 use crate::console::times::Moment;
+use crate::console::visit::Visit;
 use crate::console::words::Words;
 use crate::domain::account::{Account, AccountChange, AccountSid, AccountState, Application};
 use crate::domain::bill::rating::Funds;
@@ -87,9 +87,9 @@ async fn page(console: &Console, visit: &Visit, forms: PageForms) -> Result<Resp
         money: money(&account, funds, words),
         settings: groups(&AccountChange::of(&account), &forms, words),
         rates: rates.iter().map(RateRow::new).collect(),
-        rate_fields: rates::fields(&forms, words),
+        rate_fields: rate_fields(&forms, words),
         apps: apps.iter().map(app).collect(),
-        app_name: application::name_field(&forms, words),
+        app_name: app_name_field(&forms, words),
         name,
         forms,
     };

@@ -5,22 +5,18 @@ use std::sync::Arc;
 use askama::Template;
 use axum::response::Response;
 
+use super::account_forms::APPLICATION;
 use super::{account, app_of, shown_name, sid_of};
 use crate::console::Console;
-use crate::console::guard::Visit;
 use crate::console::page::{Frame, MenuPlace, html_with, led_to};
-use crate::console::page_forms::{
-    FormError, FormField, PageForms, SettingGroup, change_of, groups,
-};
+use crate::console::page_forms::{FormError, PageForms, SettingGroup, change_of, groups};
 use crate::console::refusal::Refused;
 use crate::console::secrets::{self, SecretRow};
 use crate::console::shown::{Mark, app_mark};
 use crate::console::times::Moment;
-use crate::console::words::Words;
+use crate::console::visit::Visit;
 use crate::domain::account::{AppId, Application, ApplicationChange};
 use crate::management::NewApplication;
-
-const ADD: &str = "app";
 
 #[derive(Template)]
 #[template(path = "console/application.html")]
@@ -82,11 +78,6 @@ pub async fn set(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, R
     }
 }
 
-/// Of the form on the page of the account.
-pub fn name_field(forms: &PageForms, words: &'static Words) -> FormField {
-    forms.line(ADD, "name", words.set_name, words.app_name_hint, "")
-}
-
 pub async fn create(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
     let sid = sid_of(&visit)?;
     // An account that is not there is no mistake in the form.
@@ -99,7 +90,7 @@ pub async fn create(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
     };
     match console.acting(&visit).add_application(new).await {
         Ok(app) => Ok(added(&console, &visit, &app)),
-        Err(error) => account::refused(&console, &visit, ADD, error.into()).await,
+        Err(error) => account::refused(&console, &visit, APPLICATION, error.into()).await,
     }
 }
 

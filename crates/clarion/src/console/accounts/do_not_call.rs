@@ -12,12 +12,12 @@ use url::form_urlencoded;
 
 use super::{address_of, shown_name, sid_of};
 use crate::console::Console;
-use crate::console::guard::Visit;
 use crate::console::page::{Frame, MenuPlace, html_with, led_to};
 use crate::console::page_forms::{FieldMistake, FormError, FormField, PageForms};
 use crate::console::refusal::Refused;
 use crate::console::sentence::Sentence;
 use crate::console::times::Moment;
+use crate::console::visit::Visit;
 use crate::console::words::{Words, fill};
 use crate::domain::account::AccountSid;
 use crate::domain::do_not_call::{DoNotCallEntry, DoNotCallSource};

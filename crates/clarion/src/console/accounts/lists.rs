@@ -7,11 +7,11 @@ use axum::response::Response;
 
 use super::{address_of, shown_name, sid_of};
 use crate::console::Console;
-use crate::console::guard::Visit;
 use crate::console::page::{Frame, MenuPlace, html_with, led_to};
 use crate::console::page_forms::{self, FormError, FormField, PageForms};
 use crate::console::refusal::Refused;
 use crate::console::times::Moment;
+use crate::console::visit::Visit;
 use crate::console::words::{Words, fill};
 use crate::domain::account::AccountSid;
 use crate::domain::call_list::{CallList, ListName, ListedNumber};

@@ -2,7 +2,7 @@
 
 use super::setting_words::WordedSettings;
 use super::{FieldChoice, FieldMistake, FormError, FormField, PageForms, said};
-use crate::console::guard::Visit;
+use crate::console::visit::Visit;
 use crate::console::words::Words;
 use crate::management::settings::{Setting, SettingKind};
 

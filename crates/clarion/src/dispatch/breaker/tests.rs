@@ -20,7 +20,7 @@ fn second(number: u64) -> Duration {
 fn silent(numbers: u32, now: Instant) -> Breaker {
     let mut breaker = Breaker::new(SETTINGS);
     for number in 0..numbers {
-        breaker.note(Evidence::Silent(&number.to_string()), now);
+        breaker.record(Evidence::Silent(&number.to_string()), now);
     }
     breaker
 }
@@ -29,7 +29,7 @@ fn silent(numbers: u32, now: Instant) -> Breaker {
 fn refused(numbers: u32, now: Instant) -> Breaker {
     let mut breaker = Breaker::new(SETTINGS);
     for number in 0..numbers {
-        breaker.note(Evidence::Refused(&account(0), &number.to_string()), now);
+        breaker.record(Evidence::Refused(&account(0), &number.to_string()), now);
     }
     breaker
 }
@@ -52,7 +52,7 @@ fn after_silence_in_a_row_one_call_tries_again() {
     let later = now + second(11);
     let first = trial(&mut breaker, later).expect("one tries");
     assert_eq!(trial(&mut breaker, later), None, "and only one");
-    breaker.note(Evidence::Silent("another"), later);
+    breaker.record(Evidence::Silent("another"), later);
     breaker.trial_over(first);
     assert_eq!(
         trial(&mut breaker, later + second(19)),
@@ -60,7 +60,7 @@ fn after_silence_in_a_row_one_call_tries_again() {
         "twice as long"
     );
     assert!(trial(&mut breaker, later + second(21)).is_some());
-    breaker.note(Evidence::Worked, later);
+    breaker.record(Evidence::Worked, later);
     assert_eq!(breaker.ask(&account(0), later), SendLeave::Free);
 }
 
@@ -69,7 +69,7 @@ fn a_trunk_that_says_that_it_is_down_is_believed_at_once_and_many_at_once_are_on
     let now = Instant::now();
     let mut breaker = Breaker::new(SETTINGS);
     for _ in 0..50 {
-        breaker.note(Evidence::Down, now);
+        breaker.record(Evidence::Down, now);
     }
     assert_eq!(trial(&mut breaker, now + second(9)), None);
     assert!(trial(&mut breaker, now + second(10)).is_some());
@@ -80,8 +80,8 @@ fn one_bad_number_never_stops_a_trunk() {
     let now = Instant::now();
     let mut breaker = Breaker::new(SETTINGS);
     for _ in 0..1000 {
-        breaker.note(Evidence::Refused(&account(0), "bad"), now);
-        breaker.note(Evidence::Silent("dead"), now);
+        breaker.record(Evidence::Refused(&account(0), "bad"), now);
+        breaker.record(Evidence::Silent("dead"), now);
     }
     assert_eq!(breaker.ask(&account(0), now), SendLeave::Free);
 }
@@ -95,7 +95,7 @@ fn refused_numbers_cost_the_others_a_second_at_most() {
         let leave = breaker.ask(&account(0), time);
         if leave != SendLeave::Denied {
             dialled += 1;
-            breaker.note(Evidence::Refused(&account(0), &number.to_string()), time);
+            breaker.record(Evidence::Refused(&account(0), &number.to_string()), time);
         }
         if let SendLeave::Trial(number) = leave {
             breaker.trial_over(number);
@@ -109,7 +109,7 @@ fn refused_numbers_cost_the_others_a_second_at_most() {
     assert!((100..130).contains(&dialled), "one a second: {dialled}");
     let next = time + second(1);
     assert!(trial(&mut breaker, next).is_some());
-    breaker.note(Evidence::Worked, next);
+    breaker.record(Evidence::Worked, next);
     assert_eq!(breaker.ask(&account(0), next), SendLeave::Free, "cleared");
 }
 
@@ -120,7 +120,7 @@ fn a_trial_does_not_wait_for_a_number_that_is_known_to_be_bad() {
     let later = now + second(1);
     assert_eq!(trial(&mut breaker, now), None);
     let known = trial(&mut breaker, later).unwrap();
-    breaker.note(Evidence::Refused(&account(0), "7"), later);
+    breaker.record(Evidence::Refused(&account(0), "7"), later);
     breaker.trial_over(known);
     assert!(trial(&mut breaker, later).is_some(), "another one at once");
 }
@@ -144,16 +144,16 @@ fn one_silence_does_not_stop_a_trunk_that_refuses_numbers() {
     let mut breaker = refused(20, now);
     let later = now + second(1);
     let silent = trial(&mut breaker, later).unwrap();
-    breaker.note(Evidence::Silent("silent"), later);
+    breaker.record(Evidence::Silent("silent"), later);
     breaker.trial_over(silent);
     assert!(trial(&mut breaker, later).is_some(), "no pause of its own");
     for number in 1..5 {
-        breaker.note(Evidence::Silent(&number.to_string()), later);
+        breaker.record(Evidence::Silent(&number.to_string()), later);
     }
     let denied = trial(&mut breaker, later + second(9));
     assert_eq!(denied, None, "many are silent");
     let mut breaker = refused(20, now);
-    breaker.note(Evidence::Down, now);
+    breaker.record(Evidence::Down, now);
     let denied = trial(&mut breaker, now + second(9));
     assert_eq!(denied, None, "it says that it is down");
 }
@@ -188,9 +188,9 @@ fn a_success_in_between_starts_the_count_anew() {
     let now = Instant::now();
     let mut breaker = Breaker::new(SETTINGS);
     for number in 0..20 {
-        breaker.note(Evidence::Silent(&number.to_string()), now);
-        breaker.note(Evidence::Refused(&account(0), &number.to_string()), now);
-        breaker.note(Evidence::Worked, now);
+        breaker.record(Evidence::Silent(&number.to_string()), now);
+        breaker.record(Evidence::Refused(&account(0), &number.to_string()), now);
+        breaker.record(Evidence::Worked, now);
     }
     assert_eq!(breaker.ask(&account(0), now), SendLeave::Free);
 }
@@ -221,7 +221,7 @@ fn a_trunk_that_refuses_the_numbers_of_several_accounts_is_tried_call_by_call() 
         for number in 0..60 {
             let from = account(number % accounts);
             assert_eq!(breaker.ask(&from, now), SendLeave::Free, "{number}");
-            breaker.note(Evidence::Refused(&from, &number.to_string()), now);
+            breaker.record(Evidence::Refused(&from, &number.to_string()), now);
         }
         assert_eq!(breaker.ask(&account(5000), now), SendLeave::Denied);
         let later = now + second(1);
@@ -233,10 +233,10 @@ fn a_trunk_that_refuses_the_numbers_of_several_accounts_is_tried_call_by_call() 
         breaker.trial_over(first);
         for number in 60..2000 {
             let number = account(number);
-            breaker.note(Evidence::Refused(&number, number.as_str()), later);
+            breaker.record(Evidence::Refused(&number, number.as_str()), later);
         }
         assert!(breaker.refused.len() <= 60, "{}", breaker.refused.len());
-        breaker.note(Evidence::Worked, later);
+        breaker.record(Evidence::Worked, later);
         assert_eq!(breaker.ask(&account(5001), later), SendLeave::Free);
     }
 }

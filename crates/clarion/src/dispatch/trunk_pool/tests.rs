@@ -67,7 +67,7 @@ fn fail(trunk: &PooledTrunk, of: u32, numbers: u32, failure: &Failure) {
     for number in 0..numbers {
         let callee = format!("{of}{number:04}");
         if let Some(shown) = evidence::of_failure(failure, trunk, &account, &callee) {
-            trunk.note(shown);
+            trunk.record(shown);
         }
     }
 }
@@ -161,7 +161,7 @@ async fn a_route_is_dead_for_as_long_as_none_of_its_trunks_is_fit_for_calls() {
     let (east, west) = (&pool.trunks()[0], &pool.trunks()[1]);
     pool.look(&now);
     assert!(!pool.has_dead_trunk() && dead_for("east west").is_none());
-    east.note(Evidence::Down);
+    east.record(Evidence::Down);
     pool.look(&now);
     tokio::time::advance(Duration::from_secs(5)).await;
     assert!(pool.has_dead_trunk());
@@ -177,7 +177,7 @@ async fn a_route_is_dead_for_as_long_as_none_of_its_trunks_is_fit_for_calls() {
     pool.look(&now);
     assert!(reaches("8613800000001") && !reaches("8613900000001"));
     assert_eq!(dead_for("east west"), Some(SignedDuration::from_secs(5)));
-    east.note(Evidence::Worked);
+    east.record(Evidence::Worked);
     pool.look(&now);
     assert_eq!((dead_for("east"), dead_for("east west")), (None, None));
 }

@@ -6,7 +6,7 @@ use super::cells::Cells;
 use crate::domain::status_code::{Refusal, StatusCode};
 
 const LONGEST: usize = 256;
-const MOST_TERMS: usize = 16;
+const MAX_TERMS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keywords {
@@ -25,10 +25,10 @@ impl Keywords {
     /// Parses a condition. Returns `None` if there are no terms.
     pub fn parse(text: &str) -> Result<Option<Self>, Refusal> {
         let words: Vec<_> = text.split_whitespace().collect();
-        if text.len() > LONGEST || words.len() > MOST_TERMS {
+        if text.len() > LONGEST || words.len() > MAX_TERMS {
             return Err(Refusal::new(
                 StatusCode::DataTooLong,
-                format!("keywords may have {LONGEST} bytes and {MOST_TERMS} terms"),
+                format!("keywords may have {LONGEST} bytes and {MAX_TERMS} terms"),
             ));
         }
         if words.is_empty() {

@@ -4,44 +4,14 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::status_body::escape;
-use super::{CallbackKey, EVENT_TIME, EVENTS_AT, OwedCallback, RespUrl};
+use super::{CallbackKey, EVENT_TIME, OwedCallback};
 use crate::domain::account::AppId;
 use crate::domain::call::{CallSid, NewCall};
+use crate::domain::event_subscription::events_receiver;
+use crate::domain::resp_url::RespUrl;
 
 /// So many events a call may have, besides that of its end.
-pub const MOST_EVENTS: i32 = 1000;
-
-/// Who wants to be told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventSubscription {
-    pub url: RespUrl,
-    /// Only of its end.
-    pub only_last: bool,
-}
-
-impl EventSubscription {
-    /// Where its events wait.
-    pub fn receiver(&self) -> String {
-        receiver(&self.url)
-    }
-
-    /// `callStatePush`, and the address.
-    pub fn to_stored(&self) -> String {
-        format!("{} {}", u8::from(self.only_last), self.url.as_str())
-    }
-
-    pub fn from_stored(text: &str) -> Option<Self> {
-        let (push, url) = text.split_once(' ')?;
-        Some(Self {
-            url: RespUrl::from_stored(url.to_owned()),
-            only_last: push == "1",
-        })
-    }
-}
-
-fn receiver(url: &RespUrl) -> String {
-    format!("{EVENTS_AT}{}", url.host())
-}
+pub const MAX_EVENTS: i32 = 1000;
 
 /// What has happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,12 +118,12 @@ impl OwedEvent {
 
     /// Whether it is told after an event of this number.
     pub fn has_room(&self, last: i32) -> bool {
-        last < MOST_EVENTS || self.is_last
+        last < MAX_EVENTS || self.is_last
     }
 
     /// Where it waits.
     pub fn receiver(&self) -> String {
-        receiver(&self.url)
+        events_receiver(&self.url)
     }
 
     /// As the event of this number.
@@ -172,25 +142,5 @@ impl OwedEvent {
             owed_at: self.owed_at,
             valid_for: Some(EVENT_TIME),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_subscription_reads_back() {
-        for only_last in [false, true] {
-            let subscription = EventSubscription {
-                url: RespUrl::from_stored("https://example.com/a?b=c d".to_owned()),
-                only_last,
-            };
-            assert_eq!(
-                EventSubscription::from_stored(&subscription.to_stored()),
-                Some(subscription)
-            );
-        }
-        assert_eq!(EventSubscription::from_stored("nonsense"), None);
     }
 }

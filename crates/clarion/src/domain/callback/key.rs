@@ -3,11 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::RespUrl;
-use crate::domain::call::CallSid;
+use crate::domain::call_sid::CallSid;
+use crate::domain::event_subscription::events_receiver;
+use crate::domain::resp_url::RespUrl;
 
-/// Events to a receiver wait apart from final callbacks to it, so that these never wait for them.
-pub const EVENTS_AT: &str = "events@";
 /// The place of a silence among what is owed for a call: before the rest, so that nothing takes it for an event.
 const SILENCE: i32 = -1;
 const SILENCE_WORD: &str = "silence";
@@ -51,7 +50,7 @@ impl CallbackKey {
     pub fn receiver(&self, url: &RespUrl) -> String {
         match self.seq {
             ..=0 => url.host(),
-            _ => format!("{EVENTS_AT}{}", url.host()),
+            _ => events_receiver(url),
         }
     }
 }

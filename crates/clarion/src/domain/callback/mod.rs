@@ -15,24 +15,25 @@ mod answer;
 mod event;
 mod key;
 mod places;
-mod resp_url;
 mod schedule;
 mod signature;
+mod silence;
 mod status_body;
 
 pub use self::answer::{judge, requested_wait};
-pub use self::event::{EventAttempt, EventSubscription, MOST_EVENTS, OwedEvent, StateEvent};
-pub use self::key::{CallbackKey, EVENTS_AT};
+pub use self::event::{EventAttempt, MAX_EVENTS, OwedEvent, StateEvent};
+pub use self::key::CallbackKey;
 pub use self::places::{
     DeliveryPlaces, DueReceiver, PUT_BACK_PAUSE, PlaceId, PlaceLimits, ReceiverShare, shares,
 };
-pub use self::resp_url::RespUrl;
 pub use self::schedule::RetrySchedule;
 pub use self::signature::sign;
 pub use self::status_body::{CallReport, state_body, status_body};
 use super::account::{AccountSid, AppId, CallbackSecret};
-use super::call::CallSid;
+use super::call_sid::CallSid;
+pub use super::event_subscription::{EVENTS_AT, EventSubscription};
 use super::phone_number::PhoneNumber;
+pub use super::resp_url::RespUrl;
 
 /// How long an event may be tried.
 pub const EVENT_TIME: SignedDuration = SignedDuration::from_mins(1);

@@ -14,7 +14,7 @@ use super::IntakeName;
 /// A longer key of a source is kept as its hash.
 const LONGEST_KEY: usize = 400;
 /// So many alerts of one incident are told apart.
-pub const MOST_FINGERPRINTS: usize = 1000;
+pub const MAX_FINGERPRINTS: usize = 1000;
 /// A longer fingerprint is kept as its hash.
 const LONGEST_FINGERPRINT: usize = 64;
 
@@ -160,7 +160,7 @@ impl Incident {
         match state {
             NoticeState::NobodyKnows => true,
             NoticeState::Running | NoticeState::SomebodyKnows => {
-                calls_for_new && fingerprints.iter().take(MOST_FINGERPRINTS).any(is_new)
+                calls_for_new && fingerprints.iter().take(MAX_FINGERPRINTS).any(is_new)
             }
         }
     }

@@ -23,7 +23,7 @@ use super::wording::{Wording, wording};
 
 const LONGEST_NAME: usize = 32;
 /// So many incidents of an intake are open at once.
-pub const MOST_INCIDENTS: u32 = 10_000;
+pub const MAX_INCIDENTS: u32 = 10_000;
 
 /// The name of an intake, which stands in its address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// The most attempts of one notice, whatever its plan says.
-pub const MOST_ATTEMPTS: usize = 50;
+pub const MAX_ATTEMPTS: usize = 50;
 
 /// Endings after which a number may be tried again, as `redialOn` names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -174,7 +174,7 @@ impl NoticePlan {
         past: &[PastAttempt],
         now: Timestamp,
     ) -> NextAttempt {
-        if past.len() >= MOST_ATTEMPTS {
+        if past.len() >= MAX_ATTEMPTS {
             return NextAttempt::Exhausted;
         }
         match self.next_place(candidates, past) {

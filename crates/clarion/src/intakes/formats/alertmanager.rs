@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Deserializer};
 
-use super::super::alert::{Alert, AlertGroup, AlertNews, MOST_ALERTS};
+use super::super::alert::{Alert, AlertGroup, AlertNews, MAX_ALERTS};
 use super::wire::{self, Text, Texts};
 use crate::domain::intake::IntakeSettings;
-use crate::domain::intake::incident::{self, MOST_FINGERPRINTS};
+use crate::domain::intake::incident::{self, MAX_FINGERPRINTS};
 use crate::domain::status_code::Refusal;
 
 const VERSION: &str = "4";
 /// So many people are called whom the alerts of a group name.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 
 /// Labels that say where something is, the best first.
 const PLACES: &[&str] = &[
@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for FiringAlerts {
                 return;
             }
             firing.count += 1;
-            if firing.first.len() < MOST_FINGERPRINTS {
+            if firing.first.len() < MAX_FINGERPRINTS {
                 firing.first.push(alert);
             }
         })?;
@@ -125,7 +125,7 @@ impl WireGroup {
         let label = settings.to_label.as_deref();
         let mut to: Vec<String> = Vec::new();
         for name in label.iter().flat_map(|label| named(&firing, label)) {
-            if to.len() < MOST_NAMED && !to.contains(&name) {
+            if to.len() < MAX_NAMED && !to.contains(&name) {
                 to.push(name);
             }
         }
@@ -138,7 +138,7 @@ impl WireGroup {
             fingerprints: fingerprints.map(WireAlert::fingerprint).collect(),
             alerts: firing
                 .iter()
-                .take(MOST_ALERTS)
+                .take(MAX_ALERTS)
                 .map(|alert| alert.read(&self.common_labels))
                 .collect(),
             group: self.group_labels.0,
@@ -208,13 +208,13 @@ mod tests {
         let alerts = group.alerts.as_ref().unwrap();
         assert_eq!(
             (alerts.first.len(), alerts.count),
-            (MOST_FINGERPRINTS, 500_001)
+            (MAX_FINGERPRINTS, 500_001)
         );
         let news = group.news(&IntakeSettings::default()).unwrap();
         let AlertNews::Firing(group) = news else {
             panic!("{news:?}");
         };
-        assert_eq!((group.alerts.len(), group.count), (MOST_ALERTS, 500_001));
+        assert_eq!((group.alerts.len(), group.count), (MAX_ALERTS, 500_001));
         assert_eq!(group.alerts[0].name, "First");
     }
 }

@@ -11,7 +11,7 @@ use crate::domain::intake::IntakeSettings;
 use crate::domain::status_code::Refusal;
 
 /// So many people are called by one request.
-const MOST_CALLEES: usize = 20;
+const MAX_CALLEES: usize = 20;
 const DOWN: &str = "] [🔴 Down]";
 const UP: &str = "] [✅ Up]";
 
@@ -80,7 +80,7 @@ fn callees(to: Option<&RawValue>) -> Result<Vec<String>, Refusal> {
     let mut callees: Vec<String> = Vec::new();
     let mut add = |text: Text| {
         for name in super::names(&text.0) {
-            if callees.len() <= MOST_CALLEES && callees.last() != Some(&name) {
+            if callees.len() <= MAX_CALLEES && callees.last() != Some(&name) {
                 callees.push(name);
             }
         }
@@ -91,9 +91,9 @@ fn callees(to: Option<&RawValue>) -> Result<Vec<String>, Refusal> {
         _ => serde_json::from_str(to).map(&mut add),
     };
     added.map_err(|_| wrong())?;
-    if callees.len() > MOST_CALLEES {
+    if callees.len() > MAX_CALLEES {
         return Err(Refusal::field(format!(
-            "to must have at most {MOST_CALLEES} numbers"
+            "to must have at most {MAX_CALLEES} numbers"
         )));
     }
     Ok(callees)

@@ -15,9 +15,9 @@ use crate::domain::status_code::{Refusal, StatusCode};
 /// Longer texts are cut: nobody listens to more.
 const LONGEST_TEXT: usize = 2000;
 /// Labels beyond these are left out.
-const MOST_LABELS: usize = 64;
+const MAX_LABELS: usize = 64;
 /// What is beyond these in a list is left out.
-const MOST_OF_LIST: usize = 64;
+const MAX_OF_LIST: usize = 64;
 /// Characters of a problem that are told.
 const LONGEST_PROBLEM: usize = 200;
 /// A moment before this means that there is none.
@@ -118,7 +118,7 @@ pub struct Texts(pub BTreeMap<String, String>);
 
 impl<'de> Deserialize<'de> for Texts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let labels = Option::<Object<MOST_LABELS>>::deserialize(deserializer)?;
+        let labels = Option::<Object<MAX_LABELS>>::deserialize(deserializer)?;
         let pairs = labels.into_iter().flat_map(|labels| labels.first);
         let text = |value: Scalar| value.0.unwrap_or_default();
         Ok(Self(
@@ -184,7 +184,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for FirstOf<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut first = Vec::new();
         each(deserializer, |one| {
-            if first.len() < MOST_OF_LIST {
+            if first.len() < MAX_OF_LIST {
                 first.push(one);
             }
         })?;
@@ -284,7 +284,7 @@ mod tests {
             read::<Texts>(format!("{{{some}{last}}}").as_bytes())
         };
         let kept = labels("\"x\":1").unwrap();
-        assert_eq!(kept.0.len(), MOST_LABELS);
+        assert_eq!(kept.0.len(), MAX_LABELS);
         assert_eq!(kept.first(&["l0"]), "0");
         assert!(labels("x").is_err());
         assert!(read::<Texts>(b"null").unwrap().0.is_empty());
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(list("null").unwrap(), 0);
         assert_eq!(
             list(&format!("[{}1]", "1,".repeat(1000))).unwrap(),
-            MOST_OF_LIST
+            MAX_OF_LIST
         );
         assert!(list("[1,").is_err());
     }

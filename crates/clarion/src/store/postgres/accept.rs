@@ -145,7 +145,7 @@ async fn accept_until_closed(
     let mut batch = Vec::with_capacity(LARGEST_BATCH);
     let mut longest_commit = Duration::ZERO;
     loop {
-        watch.beat();
+        watch.heartbeat();
         if batch.is_empty() {
             let arrived = inbox.recv_many(&mut batch, LARGEST_BATCH);
             match tokio::time::timeout(IDLE, arrived).await {

@@ -13,7 +13,7 @@ use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::callback::{
     Callback, CallbackAttempt, CallbackKey, CallbackLease, ClaimedCallback, EndedAttempt,
-    MOST_EVENTS, OwedCallback, OwedEvent,
+    MAX_EVENTS, OwedCallback, OwedEvent,
 };
 use crate::store::binding::millis;
 use crate::store::callbacks::WaitingApp;
@@ -268,7 +268,7 @@ impl CallbackQueue for PostgresStore {
             let statement = callbacks::LAST_EVENT.postgres;
             let row = client.query_one(statement, &[&call]).await?;
             let last = row.number::<i32>(0)?;
-            if last >= MOST_EVENTS {
+            if last >= MAX_EVENTS {
                 return Ok(false);
             }
             // Somebody else may have taken the number.

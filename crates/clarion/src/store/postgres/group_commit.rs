@@ -128,7 +128,7 @@ async fn commit_until_closed(
     let mut group = Vec::with_capacity(LARGEST);
     let mut longest_commit = Duration::ZERO;
     loop {
-        watch.beat();
+        watch.heartbeat();
         let arrived = inbox.recv_many(&mut group, LARGEST);
         match tokio::time::timeout(IDLE, arrived).await {
             Err(_idle) => continue,
@@ -194,7 +194,7 @@ async fn each_alone(
             results.push(Err(StatementError::NotDone(text)));
             continue;
         }
-        watch.beat();
+        watch.heartbeat();
         let alone = commit_or_fail(pool, limit, std::slice::from_ref(change)).await;
         gone = alone.as_ref().is_err_and(|error| !error.is_of_one());
         results.push(alone.map(|ours| ours[0]).map_err(StatementError::from));

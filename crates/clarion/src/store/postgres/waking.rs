@@ -54,7 +54,7 @@ impl NodeSignals {
             let (signals, pool) = (signals.clone(), pool.clone());
             async move {
                 while !pool.is_closed() {
-                    watch.beat();
+                    watch.heartbeat();
                     if let Err(error) = signals.listen(&pool, limit, &watch).await
                         && !pool.is_closed()
                     {
@@ -79,7 +79,7 @@ impl NodeSignals {
         session.batch_execute(CHANNEL_LISTEN).await?;
         let mut next_tell = Instant::now();
         loop {
-            watch.beat();
+            watch.heartbeat();
             tokio::select! {
                 () = session.told() => self.woken.notify_one(),
                 () = self.queued.notified() => {

@@ -11,7 +11,7 @@ use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::callback::{
     Callback, CallbackAttempt, CallbackKey, CallbackLease, ClaimedCallback, EndedAttempt,
-    MOST_EVENTS, NextDelivery, OwedCallback, OwedEvent,
+    MAX_EVENTS, NextDelivery, OwedCallback, OwedEvent,
 };
 use crate::store::binding::millis;
 use crate::store::callbacks::WaitingApp;
@@ -205,7 +205,7 @@ impl CallbackQueue for SqliteStore {
             let call = owed.key.call.as_str();
             let last: i32 =
                 db.only_row(callbacks::LAST_EVENT.sqlite, [call], |row| row.number(0))?;
-            if last >= MOST_EVENTS {
+            if last >= MAX_EVENTS {
                 return Ok(false);
             }
             owe(db, &owed.clone().numbered(last + 1), clock.now())?;

@@ -123,12 +123,12 @@ impl Backlog {
 
     fn restart(&self, writing: &Connection) {
         match restart(writing) {
-            Ok(counts) => self.note(&counts),
+            Ok(counts) => self.record(&counts),
             Err(error) => failed(&error),
         }
     }
 
-    fn note(&self, counts: &LogCounts) {
+    fn record(&self, counts: &LogCounts) {
         let mut state = self.state();
         // Otherwise the log was started anew meanwhile.
         if state.frames >= counts.frames {
@@ -157,7 +157,7 @@ impl Backlog {
                 if let Err(error) = file.sync_data() {
                     stop_the_disk_failed(&error);
                 }
-                self.note(&counts);
+                self.record(&counts);
             }
             Err(error) => failed(&error),
         }
@@ -228,7 +228,7 @@ impl Checkpointer {
         let seen = Arc::clone(&backlog);
         supervisor.restart_thread("store-checkpoint", Some(PATIENCE), move |watch| {
             while seen.wait() {
-                watch.beat();
+                watch.heartbeat();
                 seen.copy_if_wanted(&connection, &file);
                 seen.reserve.look_after();
             }

@@ -16,7 +16,7 @@ use crate::store::statements::queue::{self, CLAIMED, LANE_ORDER, NEXT_LANE, ORPH
 use crate::store::statements::sqlite;
 
 /// Calls of one lane that one claim looks at, at most. Those that it cannot take it parks, defers or sets aside: it meets none of them again.
-const MOST_LOOKED_AT: usize = 1_000;
+const MAX_LOOKED_AT: usize = 1_000;
 
 const LANE_AFTER: &str = sqlite!(NEXT_LANE, "($1, $2, $3, {last_moment})", LANE_ORDER);
 pub(super) const DUE_CALLS: &str = sqlite!(
@@ -200,7 +200,7 @@ fn claim_of_lane(
         .left(&share.account, &share.lane.app)
         .min(share.calls);
     let mut looked_at = 0;
-    while left > 0 && looked_at < MOST_LOOKED_AT {
+    while left > 0 && looked_at < MAX_LOOKED_AT {
         let values = params![app, route, priority, now, left];
         let found = db.rows(DUE_CALLS, values, |row| {
             Ok((row.string(0)?, row.string(1)?, row.flag(2)?))

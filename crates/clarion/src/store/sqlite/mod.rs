@@ -39,6 +39,7 @@ mod claiming;
 mod do_not_call;
 mod ending;
 mod failure;
+mod held_call;
 mod inbox;
 mod intakes;
 mod legs;
@@ -242,12 +243,12 @@ pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// More than there are statements.
-const MOST_STATEMENTS: usize = 256;
+const MAX_STATEMENTS: usize = 256;
 
 /// A statement is prepared once and keeps its plan. Otherwise SQLite looks at the values that are bound, a limit for instance, and prepares the statement
 /// anew for every other one: that was six times for each call.
 fn prepare_once(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_prepared_statement_cache_capacity(MOST_STATEMENTS);
+    connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }

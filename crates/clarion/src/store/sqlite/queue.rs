@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, params};
 
+use super::held_call::held_state;
 use super::query::Query;
 use super::queue_clock::QueueClock;
 use super::{SqliteStore, callbacks, calls, claiming, ending, legs};
@@ -359,18 +360,6 @@ fn advance(
     ];
     db.run(statement, values)?;
     Ok(true)
-}
-
-/// The state of a call that this lease still holds.
-pub(super) fn held_state(
-    db: &Connection,
-    sid: &CallSid,
-    lease: &Lease,
-) -> Result<Option<CallState>, StoreError> {
-    let values = params![sid.as_str(), lease.node.as_str(), lease.fence];
-    db.row(queue::HELD_STATE.sqlite, values, |row| {
-        queue::call_state(row)
-    })
 }
 
 fn put_back(

@@ -145,7 +145,7 @@ fn write_until_stopped(
     let mut longest_commit = Duration::ZERO;
     let mut stop = None;
     while stop.is_none() {
-        watch.beat();
+        watch.heartbeat();
         let mut next = match inbox.receive(IDLE) {
             Received::Message(message) => Some(message),
             Received::Nothing => continue,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{Statement, statement};
 use crate::domain::intake::incident::{Incident, IncidentKey};
-use crate::domain::intake::{Intake, IntakeSettings, MOST_INCIDENTS, TokenHash};
+use crate::domain::intake::{Intake, IntakeSettings, MAX_INCIDENTS, TokenHash};
 use crate::store::binding::Bind;
 use crate::store::columns::Columns;
 use crate::store::{SeenIncident, StoreError};
@@ -135,7 +135,7 @@ pub fn open_values(seen: &SeenIncident) -> [Bind<'_>; 6] {
         Bind::of(&seen.id),
         Bind::of(seen.now),
         Bind::of(seen.closed_before),
-        Bind::of(i64::from(MOST_INCIDENTS)),
+        Bind::of(i64::from(MAX_INCIDENTS)),
     ]
 }
 
@@ -144,7 +144,7 @@ pub fn room_values(seen: &SeenIncident) -> [Bind<'_>; 3] {
     [
         Bind::of(seen.intake.as_str()),
         Bind::of(seen.closed_before),
-        Bind::of(i64::from(MOST_INCIDENTS / 10)),
+        Bind::of(i64::from(MAX_INCIDENTS / 10)),
     ]
 }
 

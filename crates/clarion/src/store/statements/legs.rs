@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::queue::choice;
 use super::{Statement, statement};
 use crate::domain::attempt::{Attempt, AttemptNumber, LegOfCall};
 use crate::domain::ended_call::EndedCall;
@@ -163,6 +162,16 @@ pub fn attempt(row: &impl Columns) -> Result<Attempt, StoreError> {
         answered_by: row.optional_number(8)?.and_then(AnsweredBy::from_number),
         voice: row.optional_string(9)?,
     })
+}
+
+/// What a callee has said by keys.
+pub fn choice(row: &impl Columns, column: usize) -> Result<Option<CalleeChoice>, StoreError> {
+    let Some(text) = row.optional_text(column)? else {
+        return Ok(None);
+    };
+    let choice = CalleeChoice::from_stored(text);
+    let choice = choice.ok_or_else(|| StoreError::failed(format!("there is no choice {text}")));
+    choice.map(Some)
 }
 
 pub fn attempt_number(row: &impl Columns, column: usize) -> Result<AttemptNumber, StoreError> {

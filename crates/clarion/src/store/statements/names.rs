@@ -112,7 +112,7 @@ const fn stands_at(text: &[u8], start: usize, name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::callback::{EVENT_TIME, MOST_EVENTS};
+    use crate::domain::callback::{EVENT_TIME, MAX_EVENTS};
 
     #[test]
     fn what_stands_in_statements_is_what_the_domain_says() {
@@ -121,6 +121,6 @@ mod tests {
             row.unwrap().1.to_owned()
         };
         assert_eq!(meaning("event_time"), EVENT_TIME.as_millis().to_string());
-        assert_eq!(meaning("most_events"), MOST_EVENTS.to_string());
+        assert_eq!(meaning("most_events"), MAX_EVENTS.to_string());
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::legs::attempt_number;
+use super::legs::{attempt_number, choice};
 use super::{Statement, statement};
 use crate::domain::call::{CallKind, CallSid, NewCall, Priority};
 use crate::domain::call_state::CallState;
@@ -14,7 +14,6 @@ use crate::domain::claim::{
 };
 use crate::domain::customer_limits::StartTokens;
 use crate::domain::notice::Notice;
-use crate::domain::notice::keys::CalleeChoice;
 use crate::domain::phone_number::PhoneNumber;
 use crate::domain::route::RouteKey;
 use crate::store::columns::Columns;
@@ -275,16 +274,6 @@ pub fn orphaned(row: &impl Columns, node: &NodeId) -> Result<OrphanedCall, Store
         choice: choice(row, CLAIMED_COLUMNS + 6)?,
         last_seen: row.time(CLAIMED_COLUMNS + 7)?,
     })
-}
-
-/// What a callee has said by keys.
-pub fn choice(row: &impl Columns, column: usize) -> Result<Option<CalleeChoice>, StoreError> {
-    let Some(text) = row.optional_text(column)? else {
-        return Ok(None);
-    };
-    let choice = CalleeChoice::from_stored(text);
-    let choice = choice.ok_or_else(|| StoreError::failed(format!("there is no choice {text}")));
-    choice.map(Some)
 }
 
 /// The states in which a call may be updated so. It is dialled again by the next trunk before anything has rung, and where a telephone that

@@ -30,9 +30,9 @@ pub struct History {
 /// Everything that is wrong with it.
 pub fn violations(history: &History) -> Vec<String> {
     let mut wrong = Vec::new();
-    let mut note = |what: String| wrong.push(what);
+    let mut record = |what: String| wrong.push(what);
     if history.accepted.iter().collect::<BTreeSet<_>>().len() != history.accepted.len() {
-        note("a callSid was given to two requests".to_owned());
+        record("a callSid was given to two requests".to_owned());
     }
     let mut dialled: BTreeMap<&str, i64> = BTreeMap::new();
     for sid in &history.dialled {
@@ -43,7 +43,7 @@ pub fn violations(history: &History) -> Vec<String> {
     }
     for (key, times) in &dialled {
         if *times > most_dials(&history.notices, key) {
-            note(format!("{key} was dialled {times} times"));
+            record(format!("{key} was dialled {times} times"));
         }
     }
     let mut reports: BTreeMap<&str, BTreeSet<(&str, &str)>> = BTreeMap::new();
@@ -52,26 +52,26 @@ pub fn violations(history: &History) -> Vec<String> {
     }
     for sid in &history.accepted {
         match history.records.get(sid) {
-            None => note(format!("{sid} is lost")),
-            Some((None, _)) => note(format!("{sid} has no outcome")),
+            None => record(format!("{sid} is lost")),
+            Some((None, _)) => record(format!("{sid} has no outcome")),
             Some((Some(_), lines)) => match history.notices.get(sid) {
                 None if *lines == 1 => {}
-                None => note(format!("{sid} has {lines} bill lines")),
+                None => record(format!("{sid} has {lines} bill lines")),
                 Some(story) => {
                     let attempts = story.attempts.len();
                     if *lines != attempts as u64 || attempts == 0 {
-                        note(format!("{sid} has {lines} bill lines, {attempts} attempts"));
+                        record(format!("{sid} has {lines} bill lines, {attempts} attempts"));
                     }
                     for problem in story.violations() {
-                        note(format!("{sid} {problem}"));
+                        record(format!("{sid} {problem}"));
                     }
                 }
             },
         }
         match reports.get(sid.as_str()).map(BTreeSet::len) {
-            None => note(format!("{sid} was never reported")),
+            None => record(format!("{sid} was never reported")),
             Some(1) => {}
-            Some(kinds) => note(format!("{sid} was reported in {kinds} different ways")),
+            Some(kinds) => record(format!("{sid} was reported in {kinds} different ways")),
         }
     }
     for (sid, number) in &history.thanked {
@@ -85,13 +85,13 @@ pub fn violations(history: &History) -> Vec<String> {
             .get(sid.as_str())
             .is_some_and(|all| all.iter().any(is_told))
         {
-            note(format!(
+            record(format!(
                 "{number} heard that {sid} was confirmed, and it is not"
             ));
         }
     }
     if history.legs_up > 0 {
-        note(format!("{} legs are still up", history.legs_up));
+        record(format!("{} legs are still up", history.legs_up));
     }
     wrong
 }

@@ -140,7 +140,16 @@ impl World {
             assert!(last.1.elapsed() < DRAIN, "still: {}", last.0);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        eventually_within(DRAIN, "no leg is up", async || self.telephone.open().0 == 0).await;
+        let waited_since = Instant::now();
+        while self.telephone.open().0 > 0 {
+            let dialogs = || self.telephone.open_dialogs();
+            assert!(
+                waited_since.elapsed() < DRAIN,
+                "legs are up: {:?}",
+                dialogs()
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
         let records = records(database).await;
         let mut notices = BTreeMap::new();
         for sid in records.keys() {

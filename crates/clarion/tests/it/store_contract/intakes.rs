@@ -1,7 +1,7 @@
 //! Intakes are found by name and by token; an incident is one row, whoever opens it, until it is closed.
 
 use clarion::domain::intake::incident::{Incident, IncidentKey};
-use clarion::domain::intake::{Intake, IntakeFormat, IntakeSettings, IntakeToken, MOST_INCIDENTS};
+use clarion::domain::intake::{Intake, IntakeFormat, IntakeSettings, IntakeToken, MAX_INCIDENTS};
 use clarion::store::{Database, SeenIncident, StoreError};
 use jiff::{SignedDuration, Timestamp};
 
@@ -193,7 +193,7 @@ async fn an_intake_has_ten_thousand_open_incidents_and_no_more(database: Databas
     let store = with_account(&database).await;
     let fill = format!(
         "INSERT INTO incidents (intake, incident_key, id, notices, fingerprints, opened_at, seen_at) \
-         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {MOST_INCIDENTS}) \
+         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {MAX_INCIDENTS}) \
          SELECT 'shop', 'k' || n, 'i' || n, 0, '[]', {0}, {0} FROM numbers",
         at(500).as_millisecond()
     );

@@ -359,11 +359,11 @@ proptest! {
     fn no_plan_dials_too_often_stops_early_or_hurries(
         plan in any_plan(),
         count in 1..=21_usize,
-        verdicts in prop::collection::vec(verdict(), MOST_ATTEMPTS),
+        verdicts in prop::collection::vec(verdict(), MAX_ATTEMPTS),
     ) {
         let numbers = numbers(count);
         let dialled = played(&plan, &numbers, &verdicts);
-        prop_assert!(dialled.len() <= MOST_ATTEMPTS);
+        prop_assert!(dialled.len() <= MAX_ATTEMPTS);
         prop_assert_eq!(dialled.first(), Some(&(0, 0)));
         for place in 0..count {
             let of = |(at, _): &(usize, (usize, i64))| *at;
@@ -388,7 +388,7 @@ proptest! {
                 Some(AttemptVerdict::Hopeless) => true,
             };
             let is_spent = mine.len() == usize::from(plan.redials) + 1;
-            prop_assert!(is_closed || is_spent || dialled.len() == MOST_ATTEMPTS, "it stops early");
+            prop_assert!(is_closed || is_spent || dialled.len() == MAX_ATTEMPTS, "it stops early");
         }
     }
 
@@ -396,7 +396,7 @@ proptest! {
     fn whoever_is_held_back_or_barred_is_passed_over_in_turn_and_every_plan_ends(
         plan in any_plan(),
         count in 1..=21_usize,
-        verdicts in prop::collection::vec(verdict(), MOST_ATTEMPTS),
+        verdicts in prop::collection::vec(verdict(), MAX_ATTEMPTS),
         turns in prop::collection::vec(turn(), 200),
     ) {
         let numbers = numbers(count);
@@ -414,7 +414,7 @@ proptest! {
                 candidates[place].turn == NumberTurn::Open && !plan.is_finished(&numbers[place], &past)
             };
             let NextAttempt::Dial { place, .. } = plan.next(&candidates, &past, at(0)) else {
-                let is_full = past.len() == MOST_ATTEMPTS;
+                let is_full = past.len() == MAX_ATTEMPTS;
                 prop_assert!(is_full || !(0..count).any(may_be_called), "it stops early");
                 break;
             };

@@ -52,7 +52,7 @@ impl Default for ToldByOthers {
 }
 
 impl ToldByOthers {
-    fn note(&self, signature: &str) {
+    fn record(&self, signature: &str) {
         if signature != self.signature {
             self.notify.notify_one();
         }

@@ -3,8 +3,8 @@
 use rusqlite::{Connection, params, params_from_iter};
 
 use super::super::calls;
+use super::super::held_call::held_state;
 use super::super::query::Query;
-use super::super::queue::held_state;
 use crate::domain::account::AccountSid;
 use crate::domain::bill::rating::{Charge, Funds, Prefix, Rate, Reservation, Shortage};
 use crate::domain::call::{CallSid, NewCall};

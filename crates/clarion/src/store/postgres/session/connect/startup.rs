@@ -162,7 +162,7 @@ where
 {
     while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
         match message {
-            Ok(AsyncMessage::Notification(telling)) => told.note(telling.payload()),
+            Ok(AsyncMessage::Notification(telling)) => told.record(telling.payload()),
             Ok(AsyncMessage::Notice(notice)) => {
                 tracing::debug!(%notice, "PostgreSQL has something to say");
             }

@@ -10,7 +10,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ConfigBuilder};
 
-use super::verifier::{TrustedCertificates, Verification, Verifier};
+use super::names::Verification;
+use super::verifier::{TrustedCertificates, Verifier};
 use crate::config::{PemFiles, PostgresTls, RootCertificates, SslMode, UserFile};
 
 pub(super) fn load(tls: &PostgresTls) -> Result<(ClientConfig, Verification), String> {

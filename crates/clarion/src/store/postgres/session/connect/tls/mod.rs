@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 
-use self::verifier::Verification;
+use self::names::Verification;
 use super::socket::Socket;
 use crate::config::{PostgresAddress, PostgresHost, SslNegotiation};
 

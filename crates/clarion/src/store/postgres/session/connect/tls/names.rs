@@ -7,8 +7,17 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 use x509_parser::prelude::X509Certificate;
 
-use super::verifier::Verification;
 use crate::config::PostgresHost;
+
+/// How far a server must prove who it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verification {
+    None,
+    /// By somebody whom we trust.
+    Chain,
+    /// And for the name that is meant.
+    ChainAndName,
+}
 
 /// The name that is meant. Where it is not verified, one that no certificate can have will do.
 pub(super) fn server_name(

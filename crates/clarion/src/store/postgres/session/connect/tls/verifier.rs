@@ -16,16 +16,7 @@ use rustls::{
 use x509_parser::parse_x509_certificate;
 use x509_parser::time::ASN1Time;
 
-use super::names;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verification {
-    None,
-    /// By somebody whom we trust.
-    Chain,
-    /// And for the name that is meant.
-    ChainAndName,
-}
+use super::names::{self, Verification};
 
 #[derive(Debug)]
 pub(super) struct TrustedCertificates {

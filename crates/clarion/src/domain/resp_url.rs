@@ -4,8 +4,8 @@ use std::fmt;
 
 use url::Url;
 
-use super::super::status_code::{Refusal, StatusCode};
-use super::super::wording::{Wording, wording};
+use super::status_code::{Refusal, StatusCode};
+use super::wording::{Wording, wording};
 
 const LONGEST: usize = 2048;
 
