@@ -4,6 +4,7 @@ mod answer_check;
 mod baresip;
 mod blame;
 mod calls;
+mod connections;
 mod far_end;
 mod forms;
 mod hostile;
