@@ -4,6 +4,7 @@ mod answer_check;
 mod baresip;
 mod blame;
 mod calls;
+mod codecs;
 mod connections;
 mod far_end;
 mod forms;
