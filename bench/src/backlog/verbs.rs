@@ -66,7 +66,7 @@ async fn one_of_each(
     let mut times = [Duration::ZERO; COUNTING];
     let mut began = Instant::now();
     let mut place = 0;
-    let mut note = || {
+    let mut record = || {
         times[place] = began.elapsed();
         place += 1;
         began = Instant::now();

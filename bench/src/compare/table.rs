@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use super::CompareOptions;
 use super::version::BuiltVersion;
 use super::workload::{Figure, Subject};
-use crate::accepts::figures::median;
+use crate::latency::median;
 use crate::machine::Machine;
 use crate::ratio::{Comparison, FigurePair, SpeedVerdict};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::civil::Date;
 
 use super::pages::PageTimes;
-use crate::accepts::figures::median;
+use crate::latency::median;
 use crate::machine::Machine;
 use crate::ratio::{Comparison, FigurePair};
 

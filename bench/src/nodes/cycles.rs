@@ -14,10 +14,10 @@ use jiff::tz::TimeZone;
 
 use super::NodesOptions;
 use crate::accepts::customer::BenchCustomer;
-use crate::accepts::figures::median;
 use crate::accepts::site::Site;
 use crate::backlog::filling;
 use crate::database_work::DatabaseMeter;
+use crate::latency::median;
 use crate::options::DatabaseKind;
 use crate::queue_node::QueueNode;
 use crate::usage::Usage;

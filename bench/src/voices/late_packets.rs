@@ -14,11 +14,11 @@ use phone::test_phone::Script;
 use super::speaking::SPEAKERS;
 use super::{VoicesOptions, english};
 use crate::accepts::customer::BenchCustomer;
-use crate::accepts::figures::median;
 use crate::accepts::site::Site;
 use crate::calls::engine::raise_file_limit;
 use crate::job::ledger::Ledger;
 use crate::job::telephone::BenchTelephone;
+use crate::latency::median;
 use crate::options::DatabaseKind;
 use crate::server::{self, BenchServer};
 

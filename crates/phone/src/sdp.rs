@@ -28,6 +28,8 @@ pub struct LocalMedia {
     pub port: u16,
     /// In the order of preference.
     pub codecs: Vec<Codec>,
+    /// Taken where the peer wants none of those, and not offered.
+    pub spare_codecs: Vec<Codec>,
     pub telephone_event: bool,
     /// Our keys, one for each suite that we can do; none where the stream is not to be encrypted.
     pub keys: Vec<(Suite, MasterKey)>,
@@ -160,7 +162,9 @@ fn read(
         .or(session.connection.as_ref())
         .ok_or(SdpError::NoAddress)?;
     let address = ip(&connection.address).ok_or(SdpError::NoAddress)?;
-    let codec = common_codec(audio, &local.codecs).ok_or(SdpError::NoCommonCodec)?;
+    let codec = common_codec(audio, &local.codecs)
+        .or_else(|| common_codec(audio, &local.spare_codecs))
+        .ok_or(SdpError::NoCommonCodec)?;
     let telephone_event = audio.rtpmap.iter().find(|map| {
         map.encoding.eq_ignore_ascii_case("telephone-event")
             && map.clock_rate == 8000

@@ -124,6 +124,10 @@ impl Trunk {
 
     /// Ends a leg of an earlier process.
     pub async fn end_orphan(&self, snapshot: &DialogSnapshot) -> Result<bool, SignallingError> {
+        if self.signalling.transport() == Transport::Tls {
+            // Each host is checked by its own name, which is known with its address.
+            let _ = self.addresses().await;
+        }
         self.signalling.end_orphan(snapshot).await
     }
 

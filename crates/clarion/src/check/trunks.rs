@@ -90,7 +90,7 @@ impl Look<'_> {
         let (trunk, mut addresses) = (self.trunk, Vec::new());
         for host in trunk.peers() {
             match self.addresses(host).await {
-                Ok(found) => addresses.extend(found),
+                Ok(found) => addresses.extend(found.into_iter().map(|address| (address, host))),
                 Err(problem) => self.findings.push(problem),
             }
         }
@@ -99,6 +99,10 @@ impl Look<'_> {
         }
         let heard = Arc::new(Mutex::new(None));
         let signalling = self.signalling(&heard).await?;
+        for (address, host) in addresses.iter().rev() {
+            signalling.expect_host(*address, host);
+        }
+        let addresses: Vec<_> = addresses.into_iter().map(|(address, _)| address).collect();
         self.can_be_reached(signalling.contact().ip(), &addresses);
         let mut there = None;
         for address in addresses {

@@ -20,7 +20,7 @@ const MANY_ACCOUNTS: usize = 3;
 /// What a call has shown about its trunk.
 #[derive(Debug, Clone, Copy)]
 pub enum Evidence<'a> {
-    /// The callee's side has answered, whatever it said.
+    /// It has rung, or the callee's side has answered.
     Worked,
     /// The trunk is there, and does not get a call of this account through to this number.
     Refused(&'a AccountSid, &'a str),

@@ -105,6 +105,7 @@ pub fn judge(failure: &Failure, policy: &ResponsePolicy) -> Judgement {
         let told = failure.q850.as_ref().and_then(|q850| q850.text.as_deref());
         return policy.judge(&TrunkResponse {
             code,
+            rang: failure.rang,
             q850,
             phrases: [said.unwrap_or_default(), told.unwrap_or_default()],
         });

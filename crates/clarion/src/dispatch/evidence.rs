@@ -6,7 +6,8 @@ use super::breaker::Evidence;
 use super::end_reason;
 use super::trunk_pool::PooledTrunk;
 use crate::domain::account::AccountSid;
-use crate::domain::response_policy::Verdict;
+use crate::domain::outcome::Outcome;
+use crate::domain::response_policy::{Judgement, Verdict};
 
 /// What a failure shows about the trunk, if anything.
 pub fn of_failure<'a>(
@@ -29,9 +30,18 @@ pub fn of_failure<'a>(
     }
     // What we gave up ourselves shows nothing.
     failure.reason()?;
-    Some(match end_reason::judge(failure, trunk.policy()).verdict {
-        Verdict::Final => Evidence::Worked,
+    let judgement = end_reason::judge(failure, trunk.policy());
+    Some(match judgement.verdict {
+        // Whatever was said then, somebody was reached.
+        _ if failure.rang => Evidence::Worked,
+        Verdict::Final if shows_the_callee(judgement) => Evidence::Worked,
         Verdict::TrunkDown if !failure.is_redirected() => Evidence::Down,
-        Verdict::TrunkDown | Verdict::NextTrunk | Verdict::Wait => refused,
+        _ => refused,
     })
+}
+
+/// Whether the callee's side has spoken, although nothing rang. "No such number" and "declined" are also what some carriers say to every call once
+/// they have shut an account.
+fn shows_the_callee(judgement: Judgement) -> bool {
+    matches!(judgement.outcome, Outcome::Busy | Outcome::NotAnswered)
 }

@@ -1,6 +1,7 @@
 //! The rules of the platform, as pure code: no input or output, no async. Time and randomness are arguments.
 
 pub mod account;
+pub mod account_words;
 pub mod attempt;
 pub mod audio_quota;
 pub mod audit;

@@ -1,13 +1,14 @@
 //! What becomes of a call that a trunk refuses, by one table: is it over, does another trunk get it, does it wait, or is the trunk down. Nothing
 //! that has rung is dialled again, whatever the table says.
 //!
-//! The rules of a trunk come first. Then a Q.850 cause decides where the code is vague, then the kind of carrier, then the code by the default
-//! table.
+//! The rules of a trunk come first. Then words decide that say that our account is shut, then a Q.850 cause where the code is vague, then the
+//! kind of carrier, then the code by the default table.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use super::account_words::{ShutAccount, shut_account};
 use super::outcome::Outcome;
 
 /// What is done about a refusal before anything has rung.
@@ -112,10 +113,12 @@ impl FromStr for Judgement {
     }
 }
 
-/// A final response before anything rang.
+/// A final response that is no answer.
 #[derive(Debug, Clone, Copy)]
 pub struct TrunkResponse<'a> {
     pub code: u16,
+    /// It has rung before.
+    pub rang: bool,
     /// What the telephone network said, where a gateway has passed it on (RFC 3326).
     pub q850: Option<u8>,
     /// The words behind the code, and those of the network.
@@ -244,9 +247,35 @@ impl ResponsePolicy {
         let (code, q850) = (response.code, response.q850);
         let own = self.own.iter().find(|rule| rule.fits(response));
         let own = own.map(|rule| rule.then);
-        own.or_else(|| cause_of_vague(code, q850))
+        own.or_else(|| by_words(response))
+            .or_else(|| cause_of_vague(code, q850))
             .or_else(|| self.kind.judge(code))
             .unwrap_or_else(|| by_code(code))
+    }
+}
+
+/// A carrier that has shut our account says so by a code that is meant for callees, and by its words. They are believed beside any code but
+/// those that say busy, unless it has rung.
+fn by_words(response: &TrunkResponse<'_>) -> Option<Judgement> {
+    let is_precise = matches!(response.code, 0..400 | 486 | 600);
+    if is_precise || response.rang {
+        return None;
+    }
+    let mut phrases = response.phrases.iter();
+    let shut = phrases.find_map(|phrase| shut_account(phrase))?;
+    by_shut_account(shut, response.code)
+}
+
+/// What becomes of a call to which a trunk said that an account is shut. `None` where that changes nothing.
+pub fn by_shut_account(shut: ShutAccount, code: u16) -> Option<Judgement> {
+    let usual = by_code(code);
+    match shut {
+        ShutAccount::Ours => Some(DOWN),
+        ShutAccount::Somebodys if usual.verdict == Verdict::Final => Some(Judgement {
+            verdict: Verdict::NextTrunk,
+            ..usual
+        }),
+        ShutAccount::Somebodys => None,
     }
 }
 
@@ -334,116 +363,4 @@ pub fn cause_table() -> Vec<(RangeInclusive<u8>, Judgement)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refusal(code: u16, q850: Option<u8>, phrase: &str) -> TrunkResponse<'_> {
-        TrunkResponse {
-            code,
-            q850,
-            phrases: [phrase, ""],
-        }
-    }
-
-    fn rule(codes: RangeInclusive<u16>, then: Judgement) -> ResponseRule {
-        ResponseRule {
-            codes,
-            q850: None,
-            phrase: None,
-            then,
-        }
-    }
-
-    fn judge(code: u16, q850: Option<u8>) -> Judgement {
-        ResponsePolicy::default().judge(&refusal(code, q850, ""))
-    }
-
-    #[test]
-    fn what_the_callee_or_the_network_says_of_the_number_is_final() {
-        for (code, outcome) in [
-            (486, Outcome::Busy),
-            (600, Outcome::Busy),
-            (603, Outcome::Declined),
-            (607, Outcome::Declined),
-            (480, Outcome::NotAnswered),
-            (404, Outcome::InvalidNumber),
-            (484, Outcome::InvalidNumber),
-            (604, Outcome::InvalidNumber),
-        ] {
-            assert_eq!(judge(code, None), over(outcome), "{code}");
-        }
-    }
-
-    #[test]
-    fn what_is_said_of_the_trunk_leaves_the_call_to_another() {
-        for code in [402, 403, 429, 501, 408, 503, 302, 488, 606, 401] {
-            assert_ne!(judge(code, None).verdict, Verdict::Final, "{code}");
-        }
-        for code in [401, 402, 407] {
-            assert_eq!(judge(code, None).verdict, Verdict::TrunkDown, "{code}");
-        }
-        for code in [408, 429, 500, 503, 504] {
-            assert_eq!(judge(code, None).verdict, Verdict::Wait, "{code}");
-        }
-    }
-
-    #[test]
-    fn a_q850_cause_is_believed_where_the_code_is_vague() {
-        assert_eq!(judge(480, Some(17)), over(Outcome::Busy));
-        assert_eq!(judge(503, Some(1)), over(Outcome::InvalidNumber));
-        assert_eq!(judge(500, Some(21)), over(Outcome::Declined));
-        assert_eq!(judge(404, Some(34)), WAIT);
-        assert_eq!(judge(486, Some(1)), over(Outcome::Busy), "486 is precise");
-        assert_eq!(
-            judge(480, Some(16)),
-            over(Outcome::NotAnswered),
-            "16 says nothing"
-        );
-    }
-
-    #[test]
-    fn the_rules_of_a_trunk_come_before_those_of_its_kind_and_these_before_the_table() {
-        let suspended = ResponseRule {
-            phrase: Some("SUSPENDED".to_owned()),
-            ..rule(603..=603, DOWN)
-        };
-        let congested = ResponseRule {
-            q850: Some(42..=42),
-            ..rule(400..=699, WAIT)
-        };
-        let policy = ResponsePolicy::new(vec![suspended, congested], CarrierKind::Wholesale);
-        let judge = |code, q850, phrase| policy.judge(&refusal(code, q850, phrase));
-        assert_eq!(judge(603, None, "Account suspended"), DOWN);
-        assert_eq!(judge(603, Some(42), "Decline"), WAIT);
-        assert_eq!(judge(603, None, "Decline"), NEXT, "of its kind");
-        assert_eq!(
-            judge(480, Some(17), "Unavailable"),
-            over(Outcome::Busy),
-            "the network's cause comes before the kind"
-        );
-        assert_eq!(judge(486, None, "Busy Here"), over(Outcome::Busy));
-    }
-
-    #[test]
-    fn what_an_operator_writes_is_read_and_what_makes_no_sense_is_named() {
-        assert_eq!("busy".parse(), Ok(over(Outcome::Busy)));
-        assert_eq!("next-trunk".parse(), Ok(NEXT));
-        let error = "talked".parse::<Judgement>().unwrap_err();
-        assert!(error.contains("talked") && error.contains("trunk-down"));
-        for kind in CarrierKind::ALL {
-            assert_eq!(kind.as_str().parse(), Ok(kind));
-        }
-    }
-
-    #[test]
-    fn the_documents_rows_cover_every_code_once() {
-        let rows = default_table();
-        let codes: Vec<u16> = rows.iter().flat_map(|(codes, _)| codes.clone()).collect();
-        assert_eq!(codes, (300..=699).collect::<Vec<u16>>());
-        for (codes, judgement) in rows {
-            for code in codes {
-                assert_eq!(by_default(code, None), judgement);
-            }
-        }
-    }
-}
+mod tests;

@@ -13,6 +13,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use clarion::api::operations::{OPERATIONS, Operation};
+use clarion::domain::account_words::{ACCOUNT_WORDS, CALLEE_WORDS};
 use clarion::domain::bill::call_type::CallType;
 use clarion::domain::bill::{COLUMNS, csv, record};
 use clarion::domain::call_state::CallState;
@@ -212,6 +213,29 @@ fn becomes(judgement: Judgement) -> String {
     }
 }
 
+/// What becomes of a call by the words of a refusal, with 603 for an example.
+fn words_of_accounts() -> String {
+    let mut text = "| one of | and one of | what becomes of the call |\n|---|---|---|\n".to_owned();
+    for words in ACCOUNT_WORDS {
+        let then = response_policy::by_shut_account(words.means, 603).unwrap();
+        let verdict = then.verdict;
+        let _ = writeln!(
+            text,
+            "| {} | {} | `{}`: {} |",
+            words.words.join(", "),
+            words.beside.join(", "),
+            verdict.as_str(),
+            verdict.meaning()
+        );
+    }
+    let _ = writeln!(
+        text,
+        "| {} | | the words count for nothing |",
+        CALLEE_WORDS.join(", ")
+    );
+    text
+}
+
 #[test]
 fn what_becomes_of_refused_calls_is_what_the_code_does() {
     let mut codes =
@@ -239,6 +263,7 @@ fn what_becomes_of_refused_calls_is_what_the_code_does() {
         }
     }
     check("docs/calls.md", "carriers", &kinds);
+    check("docs/calls.md", "words", &words_of_accounts());
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod prompts;
 mod refusals;
 mod reports;
 mod routes;
+mod secure;
 mod sipp;
 pub mod stage;
 mod turns;

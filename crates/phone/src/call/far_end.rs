@@ -94,7 +94,10 @@ impl FarEnd {
                 if self.unanswered >= enough {
                     return;
                 }
-                self.ask();
+                // What somebody on the way has had a moment ago, he still has: that is asked again when it has been quiet for longer.
+                if presence == Presence::Silent || self.closed.is_some() {
+                    self.ask();
+                }
             }
         }
     }

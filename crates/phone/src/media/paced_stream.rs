@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use g711::Codec;
 use tokio::sync::Notify;
 
 use super::batch::Batch;
@@ -28,6 +29,9 @@ const HELD: u8 = 1;
 const STOPPED: u8 = 2;
 /// Something else is played from now on.
 const CHANGED: u8 = 4;
+/// The peer wants this codec. Without either, the stream keeps the one that it has begun with.
+const PCMA: u8 = 8;
+const PCMU: u8 = 16;
 
 impl StreamSignals {
     pub fn hold(&self, is_held: bool) {
@@ -36,6 +40,15 @@ impl StreamSignals {
         } else {
             self.0.fetch_and(!HELD, Ordering::Relaxed);
         }
+    }
+
+    pub fn speak(&self, codec: Codec) {
+        let (wanted, other) = match codec {
+            Codec::Pcma => (PCMA, PCMU),
+            Codec::Pcmu => (PCMU, PCMA),
+        };
+        self.0.fetch_or(wanted, Ordering::Relaxed);
+        self.0.fetch_and(!other, Ordering::Relaxed);
     }
 
     pub fn stop(&self) {
@@ -216,6 +229,12 @@ impl PacedStream {
         }
         if self.stream.is_new() {
             let _ = self.control.began.set(due);
+        }
+        match signals & (PCMA | PCMU) {
+            PCMA => self.stream.speak(Codec::Pcma),
+            PCMU => self.stream.speak(Codec::Pcmu),
+            // None is wanted, or the call is just changing it.
+            _ => {}
         }
         if signals & CHANGED != 0 {
             self.take_change();

@@ -110,6 +110,7 @@ impl MediaSession {
                 .unwrap_or(config.bind),
             port: sockets.port(),
             codecs: options.codecs.clone(),
+            spare_codecs: options.codecs.clone(),
             telephone_event: options.heard_keys != HeardKeys::Tones,
             keys,
             rtcp_mux: options.rtcp_mux,
@@ -364,6 +365,7 @@ impl MediaSession {
             // Held in the old way, without an address: the peer is still where it was.
             (remote.rtp, remote.rtcp) = (known.rtp, known.rtcp);
         }
+        self.control.signals.speak(remote.codec);
         self.control.signals.hold(!remote.listens);
         self.held_since = match self.held_since {
             _ if remote.listens => None,
@@ -420,7 +422,7 @@ impl MediaSession {
         )
     }
 
-    /// A stream that plays cannot change its codec or its cipher: later offers must have them.
+    /// A stream that plays cannot change its cipher, and changes its codec only where the peer does not want the one that it has.
     fn keep_to(&mut self, remote: &RemoteMedia) {
         self.local.codecs = vec![remote.codec];
         if let Some(keys) = &remote.keys {

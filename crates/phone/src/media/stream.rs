@@ -2,7 +2,6 @@
 //! time, every 20 ms unless the peer wants something else.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use super::dtmf::{self, END_PACKETS, KeyTiming};
 use super::rtp::{HEADER_BYTES, Numbers};
@@ -32,12 +31,12 @@ enum Segment {
     /// So many bytes of it.
     Silence(usize),
     /// The bytes are shared with every other call that plays the same sound; the position in them is this call's own.
-    Bytes {
-        bytes: Arc<[u8]>,
+    Sound {
+        sound: EncodedAudio,
         position: usize,
-        /// And not the tone of a key.
-        is_sound: bool,
     },
+    /// A key as a tone, in the codec of the stream.
+    Tone { bytes: Vec<u8>, position: usize },
     Event {
         event: u8,
         began: Option<u32>,
@@ -121,12 +120,8 @@ impl Stream {
                 }
                 PlaybackItem::Sound(sound) if sound.frames() == 0 => {}
                 PlaybackItem::Sound(sound) => {
-                    let bytes = Arc::clone(sound.bytes(self.codec));
-                    self.segments.push_back(Segment::Bytes {
-                        bytes,
-                        position: 0,
-                        is_sound: true,
-                    });
+                    let (sound, position) = (sound.clone(), 0);
+                    self.segments.push_back(Segment::Sound { sound, position });
                 }
                 #[cfg(debug_assertions)]
                 PlaybackItem::Keys(keys) if keys.contains(PANIC_KEY) => {
@@ -158,12 +153,10 @@ impl Stream {
 
     fn append_key(&mut self, event: u8) {
         if self.telephone_event.is_none() {
-            let bytes = Arc::from(dtmf::tone(event, self.codec, self.timing));
-            return self.segments.push_back(Segment::Bytes {
-                bytes,
-                position: 0,
-                is_sound: false,
-            });
+            let bytes = dtmf::tone(event, self.codec, self.timing);
+            return self
+                .segments
+                .push_back(Segment::Tone { bytes, position: 0 });
         }
         self.segments.push_back(Segment::Event {
             event,
@@ -173,6 +166,21 @@ impl Stream {
         });
         let ends = (usize::from(END_PACKETS) - 1) * self.packet_time.bytes();
         self.append_silence(self.timing.pause_bytes().saturating_sub(ends));
+    }
+
+    /// The peer wants another codec from the next packet on. What is played goes on where it is.
+    pub fn speak(&mut self, codec: Codec) {
+        let before = std::mem::replace(&mut self.codec, codec);
+        if before == codec {
+            return;
+        }
+        for segment in &mut self.segments {
+            if let Segment::Tone { bytes, .. } = segment {
+                for byte in bytes {
+                    *byte = codec.encode(before.decode(*byte));
+                }
+            }
+        }
     }
 
     /// The time of a packet in which nothing is sent: time goes on, the playback does not.
@@ -241,21 +249,13 @@ impl Stream {
                     *left -= length;
                     (length, *left == 0)
                 }
-                Some(Segment::Bytes {
-                    bytes,
-                    position,
-                    is_sound,
-                }) => {
-                    let rest = &bytes[*position..];
-                    let length = payload.len().min(rest.len());
-                    payload[..length].copy_from_slice(&rest[..length]);
-                    *position += length;
-                    if *is_sound {
-                        let octets = u32::try_from(length).unwrap_or(0);
-                        self.sound_octets = self.sound_octets.wrapping_add(octets);
-                    }
-                    (length, *position == bytes.len())
+                Some(Segment::Sound { sound, position }) => {
+                    let (length, done) = take(payload, sound.bytes(self.codec), position);
+                    let octets = u32::try_from(length).unwrap_or(0);
+                    self.sound_octets = self.sound_octets.wrapping_add(octets);
+                    (length, done)
                 }
+                Some(Segment::Tone { bytes, position }) => take(payload, bytes, position),
                 #[cfg(debug_assertions)]
                 Some(Segment::Panic) => panic!("the stream was asked to panic"),
                 Some(Segment::Event { .. }) | None => {
@@ -268,6 +268,15 @@ impl Stream {
             }
         }
     }
+}
+
+/// Copies what comes next, as much as there is room for. Returns how much, and whether that was the last of it.
+fn take(payload: &mut [u8], bytes: &[u8], position: &mut usize) -> (usize, bool) {
+    let rest = &bytes[*position..];
+    let length = payload.len().min(rest.len());
+    payload[..length].copy_from_slice(&rest[..length]);
+    *position += length;
+    (length, *position == bytes.len())
 }
 
 #[cfg(test)]
@@ -336,6 +345,39 @@ mod tests {
             assert!(!pair[1].1);
         }
         assert!(packets[0].1);
+    }
+
+    #[test]
+    fn another_codec_changes_the_sound_of_the_next_packet_and_nothing_else() {
+        let sound = EncodedAudio::encode(&(0..1600).map(|index| index * 20).collect::<Vec<_>>());
+        let mut stream = stream(None);
+        stream.append(&[
+            PlaybackItem::Sound(sound.clone()),
+            PlaybackItem::Keys("5".to_owned()),
+            PlaybackItem::Silence { frames: 1 },
+        ]);
+        let mut buffer = [0; LARGEST_PACKET];
+        for _ in 0..4 {
+            stream.next(&mut buffer);
+        }
+        let before = Packet::parse(&buffer).unwrap();
+        let (sequence, timestamp) = (before.sequence, before.timestamp);
+        stream.speak(Codec::Pcmu);
+        let packets = packets(&mut stream);
+        assert!(packets.iter().all(|packet| packet.0 == 0 && !packet.1));
+        assert_eq!(packets[0].2, sequence.wrapping_add(1));
+        assert_eq!(packets[0].3, timestamp.wrapping_add(160));
+        let sent: Vec<u8> = packets.iter().flat_map(|packet| packet.4.clone()).collect();
+        let rest = &sound.bytes(Codec::Pcmu)[640..];
+        assert_eq!(&sent[..rest.len()], rest);
+        let tone = dtmf::tone(5, Codec::Pcmu, KeyTiming::default());
+        for (heard, meant) in sent[rest.len()..].iter().zip(&tone) {
+            let apart = Codec::Pcmu
+                .decode(*heard)
+                .abs_diff(Codec::Pcmu.decode(*meant));
+            assert!(apart <= 1024, "{apart}");
+        }
+        assert!(sent.ends_with(&[Codec::Pcmu.silence(); FRAME_BYTES]));
     }
 
     #[test]

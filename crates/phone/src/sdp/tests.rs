@@ -6,6 +6,7 @@ fn local() -> LocalMedia {
         address: "192.0.2.1".parse().unwrap(),
         port: 40_000,
         codecs: vec![Codec::Pcma, Codec::Pcmu],
+        spare_codecs: vec![],
         telephone_event: true,
         keys: vec![],
         rtcp_mux: false,
@@ -19,6 +20,22 @@ fn peer(lines: &str) -> Vec<u8> {
         "v=0\r\no=x 1 1 IN IP4 198.51.100.2\r\ns=x\r\nc=IN IP4 198.51.100.2\r\nt=0 0\r\n{lines}"
     )
     .into_bytes()
+}
+
+#[test]
+fn another_codec_is_taken_where_the_peer_wants_none_of_the_usual_ones() {
+    let local = LocalMedia {
+        codecs: vec![Codec::Pcma],
+        spare_codecs: Codec::ALL.to_vec(),
+        ..local()
+    };
+    assert!(!offer(&local).contains("PCMU"));
+    for (formats, codec) in [("0 8", Codec::Pcma), ("0", Codec::Pcmu)] {
+        let text = peer(&format!("m=audio 5004 RTP/AVP {formats}\r\n"));
+        let (answer, remote) = answer(&text, &local).unwrap();
+        assert_eq!(remote.codec, codec);
+        assert!(answer.contains(&format!("RTP/AVP {}\r\n", codec.payload_type())));
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::accepting;
 use super::answer_hold::AnswerHolds;
-use super::connector::TrunkConnector;
+use super::connector::{OpenedConnections, TrunkConnector};
 use super::conversations::{Conversation, Conversations};
 use super::dialogs::Dialogs;
 use super::doorkeeper::Doorkeeper;
@@ -23,13 +23,14 @@ use super::incoming::{self, Answering};
 use super::invite_routes::{InviteLocator, InviteRoutes};
 use super::listeners;
 use super::opening;
+use super::peer_tls::PeerTls;
 use super::peers::KnownPeers;
 use super::response_filter::{FilterParts, ResponseFilter};
 use super::route_guard::{RouteGuard, RouteResolver};
 use super::trace::{MessageTap, TraceInspector};
 use super::transport::{self, Transport};
 use super::udp_filter::UdpFilter;
-use super::{SILENCE, SignallingConfig, SignallingError, uri};
+use super::{Host, SILENCE, SignallingConfig, SignallingError, uri};
 
 /// Longer than anybody may let it ring.
 const LONGEST_RINGING: Duration = Duration::from_secs(3600);
@@ -74,6 +75,8 @@ impl Signalling {
     ) -> Result<Self, SignallingError> {
         let stop = CancellationToken::new();
         let stop_on_drop = stop.clone().drop_guard();
+        let tls = (config.transport == Transport::Tls).then(|| PeerTls::new(&config.tls));
+        let tls = tls.transpose()?;
         let peers = Arc::new(KnownPeers::default());
         let heard = calls.is_none().then(|| Arc::clone(&peers));
         let conversations = Arc::new(Conversations::default());
@@ -89,6 +92,7 @@ impl Signalling {
         let invite_routes = Arc::new(InviteRoutes::default());
         let tap = MessageTap::new(config.trace.clone(), config.transport, opened.own());
         let tap = Arc::new(tap);
+        let opened_connections = Arc::new(OpenedConnections::default());
         let doorkeeper = Doorkeeper::new(heard.clone(), Arc::clone(&config.refusals));
         let filter = ResponseFilter::new(FilterParts {
             transport: config.transport,
@@ -97,6 +101,7 @@ impl Signalling {
             holds: Arc::clone(&answer_holds),
             tap: Arc::clone(&tap),
             doorkeeper: Arc::clone(&doorkeeper),
+            opened: Arc::clone(&opened_connections),
         });
         let inspector = TraceInspector {
             tap: Arc::clone(&tap),
@@ -123,6 +128,14 @@ impl Signalling {
         let is_reachable = opened.is_reachable();
         let mut listening =
             listeners::start(supervisor, &endpoint.inner, opened.listener, &filter).await;
+        let connector = Arc::new(TrunkConnector {
+            endpoint: endpoint.inner.clone(),
+            transport: config.transport,
+            tap: Arc::clone(&tap),
+            tls,
+            opened: opened_connections,
+            stop: stop.clone(),
+        });
         if let Some(entrance) = opened.entrance {
             let (endpoint, stop) = (endpoint.inner.clone(), stop.clone());
             listening.push(supervisor.require(listeners::NAME, None, move |watch| {
@@ -144,12 +157,7 @@ impl Signalling {
             invite_routes,
             conversations,
             peers,
-            connector: Arc::new(TrunkConnector {
-                endpoint: endpoint.inner.clone(),
-                transport: config.transport,
-                tap: Arc::clone(&tap),
-                connecting: tokio::sync::Mutex::new(()),
-            }),
+            connector,
             tap,
             _stop: stop_on_drop,
         })
@@ -186,6 +194,15 @@ impl Signalling {
         self.peers.add_network(network);
     }
 
+    /// From now on a peer at this address has to prove over TLS that it is this host. One without a name proves that of the trunk.
+    pub fn expect_host(&self, peer: SocketAddr, host: &Host) {
+        if let Some(tls) = &self.connector.tls
+            && host.address().is_none()
+        {
+            tls.expect(peer, &host.name);
+        }
+    }
+
     /// Hears the answers to a request of ours, wherever they come from, until the result is dropped.
     pub(super) fn converse(&self, request: &Request, trunk: SocketAddr) -> Option<Conversation> {
         let call_id = request.call_id_header().ok()?.value();
@@ -201,6 +218,13 @@ impl Signalling {
                 .get_socketaddr()
                 .map_err(|error| SignallingError::Unreachable(destination, error.to_string())),
             _ => Ok(self.contact),
+        }
+    }
+
+    /// Closes the connection to a peer that was asked at that moment and has said nothing on it since. The next request opens another one.
+    pub async fn close_if_silent(&self, peer: SocketAddr, since: Instant) {
+        if self.transport != Transport::Udp {
+            self.connector.close_if_silent(peer, since).await;
         }
     }
 

@@ -5,7 +5,9 @@
 //! - a dialog is found by its requests while it lasts (`dialogs`), and removed when it has ended (`dialog`);
 //! - every request inside a dialog is answered (`incoming`, `dialog_states`);
 //! - a target that stays silent is told from one that refuses (`outgoing_leg`), and its timers are short (`SILENCE`);
-//! - a connection that cannot be made is noticed at once (`connector`), and one that a peer opens has limits (`accepting`, `doorkeeper`);
+//! - a connection that cannot be made is noticed at once, one to a peer that has vanished soon (`connector`), and one that a peer opens has limits
+//!   (`accepting`, `doorkeeper`);
+//! - each host over TLS is checked by its own name (`peer_tls`);
 //! - what strangers send is dropped before the library sees it (`udp_filter`), unless it is about something that we have begun
 //!   (`conversations`);
 //! - requests inside a dialog keep the transport of their trunk, and lead to no service of ours (`first_hop`, `route_guard`, `udp_filter`);
@@ -52,6 +54,7 @@ mod opening;
 mod options;
 mod orphan;
 mod outgoing_leg;
+mod peer_tls;
 mod peers;
 mod presence;
 mod redirect_target;

@@ -21,7 +21,7 @@ pub enum Presence {
     Gone,
     /// Nothing came back.
     Silent,
-    /// Somebody on the way says that he did not get through, which may be his own trouble.
+    /// Somebody on the way says that he did not get through, which may be his own trouble, and may pass.
     Unreached,
 }
 
@@ -90,12 +90,13 @@ impl PresenceCheck {
     }
 }
 
-/// The library makes a 408 of its own out of silence; a proxy that waits for nobody sends one too.
+/// The library makes a 408 of its own out of silence; a proxy that waits for nobody sends one too. What proxies and gateways alone say is told
+/// from what a far end may say that is busy or does not like the question.
 fn judge(code: u16) -> Presence {
     match code {
         481 => Presence::Gone,
         408 => Presence::Silent,
-        430 | 477 | 502..=504 => Presence::Unreached,
+        430 | 477 | 502 | 504 => Presence::Unreached,
         _ => Presence::There,
     }
 }

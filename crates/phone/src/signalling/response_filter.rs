@@ -17,6 +17,7 @@ use supervisor::contain;
 
 use super::answer_hold::{AnswerHolds, ArrivingAnswer, LONGEST_HOLD, is_answer, is_ringing};
 use super::branch;
+use super::connector::OpenedConnections;
 use super::conversations::Conversations;
 use super::dialogs::Dialogs;
 use super::doorkeeper::Doorkeeper;
@@ -46,6 +47,7 @@ pub(super) struct FilterParts {
     pub holds: Arc<AnswerHolds>,
     pub tap: Arc<MessageTap>,
     pub doorkeeper: Arc<Doorkeeper>,
+    pub opened: Arc<OpenedConnections>,
 }
 
 /// A message as it came.
@@ -215,6 +217,7 @@ impl TransportEventInspector for ResponseFilter {
             && let Ok(peer) = from.get_socketaddr()
         {
             self.parts.doorkeeper.heard(peer);
+            self.parts.opened.heard(peer);
         }
         let peer = from.clone();
         let received = Received {

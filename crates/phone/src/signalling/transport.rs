@@ -69,7 +69,7 @@ impl FromStr for Transport {
 pub struct TlsFiles {
     /// The authorities that we trust. Without any, no peer is trusted.
     pub authorities: Vec<u8>,
-    /// The name in the peer's certificate.
+    /// The name in the peer's certificate, where the peer is not told to have another one (`Signalling::expect_host`).
     pub peer_name: Option<String>,
     /// Our certificate and key, for peers that connect to us or want to see one.
     pub own: Option<(Vec<u8>, Vec<u8>)>,

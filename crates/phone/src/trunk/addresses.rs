@@ -101,6 +101,9 @@ impl Trunk {
         for (address, place) in found {
             if !known.iter().any(|(other, _)| *other == address) {
                 self.signalling.add_peer(address.ip());
+                if let Some(host) = self.hosts().nth(place) {
+                    self.signalling.expect_host(address, host);
+                }
                 known.push((address, place));
             }
         }
@@ -187,6 +190,13 @@ impl Trunk {
             }
             _ => {}
         }
+    }
+
+    /// It has answered OPTIONS before, and does not any more.
+    pub(super) fn has_fallen_silent(&self, address: SocketAddr) -> bool {
+        let addresses = self.lock();
+        let state = addresses.states.get(&address);
+        state.is_some_and(|state| state.has_answered && state.is_down())
     }
 
     /// Nobody answered at the known addresses: the name servers are asked again before the next call.

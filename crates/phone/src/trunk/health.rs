@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use supervisor::Watch;
 use tokio::task::JoinSet;
@@ -165,8 +165,13 @@ async fn ask(trunk: &Arc<Trunk>, interval: Duration) -> Result<Duration, String>
     for address in trunk.addresses().await? {
         let trunk = Arc::clone(trunk);
         asking.spawn(async move {
+            let asked = Instant::now();
             let answered = ask_at(&trunk, address).await;
             trunk.note_answer(address, &answered);
+            // It may be the connection alone that is dead.
+            if answered.is_err() && trunk.has_fallen_silent(address) {
+                trunk.signalling().close_if_silent(address, asked).await;
+            }
             answered
         });
     }

@@ -110,6 +110,9 @@ impl Trunk {
         let found = self.resolver.addresses(&host, self.signalling.transport());
         let found = found.await?.into_iter().next();
         let found = found.ok_or_else(|| format!("{host} has no address"))?;
+        if !self.known_addresses().contains(&found) {
+            self.signalling.expect_host(found, &host);
+        }
         Ok(target(found, is_own))
     }
 

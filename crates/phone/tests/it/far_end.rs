@@ -52,10 +52,7 @@ impl FarEnd {
 
     async fn answer(&mut self) {
         self.invite = self.puppet.request("INVITE").await;
-        let port = self.rtp.local_addr().unwrap().port();
-        let body = format!(
-            "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio {port} RTP/AVP 8\r\n"
-        );
+        let body = self.description(1);
         let extra = format!("{}Content-Type: application/sdp\r\n", self.puppet.contact());
         let invite = self.invite.clone();
         self.puppet
@@ -89,6 +86,43 @@ impl FarEnd {
         }
     }
 
+    /// Answers every question so, by the number of those before it, until it is hung up on. Returns how many there were.
+    async fn answers_questions(&mut self, status: impl Fn(usize) -> &'static str) -> usize {
+        let mut asked = 0;
+        loop {
+            let request = self.puppet.request("").await;
+            let method = request.split(' ').next().unwrap_or_default();
+            match method {
+                "OPTIONS" => self.puppet.respond(&request, status(asked), "").await,
+                "BYE" => {
+                    self.puppet.respond(&request, "200 OK", "").await;
+                    return asked;
+                }
+                _ => continue,
+            }
+            asked += 1;
+        }
+    }
+
+    /// Changes the direction of the sound by a re-INVITE of this number.
+    async fn changes(&mut self, number: u32, direction: &str) {
+        let extra = format!("{}Content-Type: application/sdp\r\n", self.puppet.contact());
+        let body = format!("{}a={direction}\r\n", self.description(number + 1));
+        let invite = self.invite.clone();
+        self.puppet
+            .ask_with("INVITE", number, &invite, &extra, &body)
+            .await;
+        self.puppet.request("SIP/2.0 200").await;
+        self.puppet.ask("ACK", number, &invite, "").await;
+    }
+
+    fn description(&self, version: u32) -> String {
+        let port = self.rtp.local_addr().unwrap().port();
+        format!(
+            "v=0\r\no=- 1 {version} IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio {port} RTP/AVP 8\r\n"
+        )
+    }
+
     async fn hang_up_is_answered(&mut self) {
         let bye = self.puppet.request("BYE").await;
         self.puppet.respond(&bye, "200 OK", "").await;
@@ -104,7 +138,7 @@ impl FarEnd {
 }
 
 /// Lets the clocks of the signalling leap. Sound and sockets go by real time.
-async fn leap() {
+pub async fn leap() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
@@ -223,6 +257,88 @@ async fn a_far_end_that_wants_a_password_for_an_answer_is_there() {
     })
     .await;
     is_whole(story);
+}
+
+/// A message in which a quiet far end is asked several times.
+fn middling_message() -> CallRequest {
+    CallRequest {
+        talk_time: Duration::from_secs(3600),
+        ..call_request(vec![PlaybackItem::Sound(sound(150))])
+    }
+}
+
+#[tokio::test]
+async fn a_far_end_that_answers_questions_by_refusals_of_its_own_is_there() {
+    for status in [
+        "500 Server Internal Error",
+        "503 Service Unavailable",
+        "488 Not Acceptable Here",
+        "603 Decline",
+    ] {
+        let (story, asked) = call_to(QUIET, middling_message(), async |far| {
+            far.speak();
+            far.answers_questions(|_| status).await
+        })
+        .await;
+        assert!(asked >= 2, "{status}: {asked}");
+        assert_eq!(story.why_hung_up(), Some(WhyHungUp::Played), "{status}");
+        assert_eq!(story.stats.packets_sent, 150, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_trouble_on_the_way_that_passes_cuts_nobody() {
+    let (story, (first, next)) = call_to(QUIET, middling_message(), async |far| {
+        far.speak();
+        let options = far.question().await;
+        let first = Instant::now();
+        far.puppet
+            .respond(&options, "504 Server Time-out", "")
+            .await;
+        let options = far.question().await;
+        let next = Instant::now();
+        far.puppet.respond(&options, "200 OK", "").await;
+        far.answers_questions(|_| "200 OK").await;
+        (first, next)
+    })
+    .await;
+    assert!(next - first >= QUIET, "{:?}", next - first);
+    assert_eq!(story.why_hung_up(), Some(WhyHungUp::Played), "{story:?}");
+    assert_eq!(story.stats.packets_sent, 150);
+}
+
+#[tokio::test]
+async fn a_far_end_that_nobody_on_the_way_reaches_any_more_is_gone() {
+    let (story, asked) = call_to(QUIET, long_message(), async |far| {
+        far.speak();
+        far.answers_questions(|_| "504 Server Time-out").await
+    })
+    .await;
+    assert_eq!(asked, 2);
+    assert_eq!(story.why_hung_up(), Some(WhyHungUp::Vanished), "{story:?}");
+}
+
+/// While it holds us it sends nothing, and what it says to questions is not that it is gone.
+#[tokio::test]
+async fn a_far_end_that_holds_is_there_whatever_it_says_to_questions() {
+    for direction in ["inactive", "sendonly"] {
+        for status in ["200 OK", "500 Server Internal Error", "503 Busy"] {
+            let (story, asked) = call_to(QUIET, short_message(), async |far| {
+                far.speak();
+                far.changes(1, direction).await;
+                for _ in 0..3 {
+                    let options = far.question().await;
+                    far.puppet.respond(&options, status, "").await;
+                }
+                far.changes(2, "sendrecv").await;
+                3 + far.answers_questions(|_| status).await
+            })
+            .await;
+            assert!(asked >= 3);
+            assert_eq!(story.why_hung_up(), Some(WhyHungUp::Played), "{status}");
+            assert_eq!(story.stats.packets_sent, 60, "{direction}: {status}");
+        }
+    }
 }
 
 #[tokio::test]

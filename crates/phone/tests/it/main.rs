@@ -4,6 +4,8 @@ mod answer_check;
 mod baresip;
 mod blame;
 mod calls;
+mod codecs;
+mod connections;
 mod far_end;
 mod forms;
 mod hostile;

@@ -141,6 +141,44 @@ fn whom_a_trunk_redirects_to_is_not_the_trunk() {
     }
 }
 
+#[test]
+fn a_trunk_that_says_of_every_number_that_it_is_wrong_or_declines_is_no_trunk_that_works() {
+    for code in [403, 404, 603] {
+        let trunk = trunk(true);
+        fail(&trunk, 1, 20, &refusal(code));
+        assert_eq!(trunk.slowed_accounts(), 1, "{code}");
+        fail(&trunk, 2, 20, &refusal(code));
+        fail(&trunk, 3, 20, &refusal(code));
+        assert_eq!(trunk.state(), TrunkState::Failing, "{code}");
+        // Whatever it says of it, a callee who was reached shows that it works.
+        let rang = Failure {
+            rang: true,
+            ..refusal(code)
+        };
+        fail(&trunk, 1, 1, &rang);
+        assert_eq!(trunk.state(), TrunkState::Up, "{code}");
+    }
+}
+
+#[test]
+fn a_trunk_that_says_that_the_account_is_shut_is_down_unless_it_has_rung() {
+    for code in [403, 404, 603] {
+        let shut = Failure {
+            response: Some((code, "Account Suspended".to_owned())),
+            ..refusal(code)
+        };
+        let rang = Failure {
+            rang: true,
+            ..shut.clone()
+        };
+        let trunk = trunk(true);
+        fail(&trunk, 1, 1, &rang);
+        assert_eq!(trunk.state(), TrunkState::Up, "{code}");
+        fail(&trunk, 1, 1, &shut);
+        assert_eq!(trunk.state(), TrunkState::Failing, "{code}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_route_is_dead_for_as_long_as_none_of_its_trunks_is_fit_for_calls() {
     let trunk = |name: &str, prefix: &str| {

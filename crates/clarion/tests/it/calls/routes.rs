@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use clarion::clock::Clock;
+use clarion::domain::account::Permissions;
 use clarion::domain::leg::HungUpBy;
 use clarion::domain::outcome::Outcome;
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 use phone::test_phone::{Script, Then};
 
-use super::stage::{Stage, field};
+use super::stage::{Customer, Stage, field};
 use crate::support::eventually;
 use crate::support::telephone::Telephone;
 
@@ -175,4 +176,36 @@ async fn a_trunk_keeps_its_hours_and_its_callers() {
         (second.dialled().len(), third.dialled().is_empty()),
         (0, false)
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_for_some_callers_carries_their_calls_and_no_others() {
+    let talks = || Telephone::that(Script::hang_up_after(Duration::from_millis(100)));
+    let (some, all) = (talks().await, talks().await);
+    let trunks = some.wide_trunk("some", "priority = 1\ncallers = [\"86400\", \"8610\"]")
+        + &all.wide_trunk("all", "priority = 2");
+    let stage = Stage::on(&trunks, "").await;
+    let mut customer = Customer::another(&stage, 1, |account| {
+        account.display_numbers = vec!["+86*".parse().unwrap()];
+        account.permissions = Permissions {
+            custom_display_number: true,
+            ..Permissions::default()
+        };
+    })
+    .await;
+    for (caller, trunk) in [
+        ("4001234567", "some"),
+        ("+861088886666", "some"),
+        ("+8613811111111", "all"),
+        ("+8640", "all"),
+        ("", "all"),
+    ] {
+        let extra = format!("{HELLO},\"displayNum\":\"{caller}\"");
+        let sid = customer.call("13800000001", &extra).await;
+        assert_eq!(field(&stage.report_of(&sid).await, "state"), "0");
+        let legs = stage.legs(&sid).await;
+        let used: Vec<_> = legs.iter().map(|leg| leg.trunk.as_str()).collect();
+        assert_eq!(used, [trunk], "{caller}");
+    }
+    assert_eq!((some.dialled().len(), all.dialled().len()), (2, 3));
 }

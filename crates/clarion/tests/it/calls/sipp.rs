@@ -20,10 +20,15 @@ const ANY_NUMBER: &str = "[0-9]+";
 
 /// A SIPp that refuses one call.
 async fn refusing(code: u16, phrase: &str, ringing: &str) -> Sipp {
+    refusing_because(code, phrase, ringing, "X-Reason: none").await
+}
+
+/// The same with a header that may say why.
+async fn refusing_because(code: u16, phrase: &str, ringing: &str, header: &str) -> Sipp {
     Play::new("refuse")
         .key("code", code)
         .key("phrase", phrase)
-        .key("header", "X-Reason: none")
+        .key("header", header)
         .key("ringing", ringing)
         .key("number", ANY_NUMBER)
         .start()
@@ -123,6 +128,125 @@ async fn what_sipp_says_of_the_callee_or_after_it_has_rung_is_the_end_of_the_cal
         assert_eq!(line.seconds, 0, "{code}");
     }
     for sipp in first {
+        sipp.end_satisfied().await;
+    }
+    assert_eq!(second.ladder(), [""; 0], "nobody called it");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_cause_of_the_network_decides_over_sipp_where_the_code_is_vague() {
+    // Without the cause each would become something else.
+    let refusals = [
+        (480, 17, "User busy", Outcome::Busy),
+        (503, 1, "Unallocated number", Outcome::InvalidNumber),
+        (500, 21, "Call rejected", Outcome::Declined),
+        (404, 19, "No answer from user", Outcome::NotAnswered),
+        // The callee's side does not speak: another trunk gets the call.
+        (404, 34, "No circuit available", Outcome::Talked),
+        (480, 38, "Network out of order", Outcome::Talked),
+        (603, 50, "Facility not subscribed", Outcome::Talked),
+        (403, 21, "Call rejected", Outcome::Talked),
+        // A precise code stands.
+        (486, 34, "No circuit available", Outcome::Busy),
+    ];
+    let (mut trunks, mut first) = (String::new(), Vec::new());
+    for (code, cause, text, _) in refusals {
+        let reason = format!("Reason: SIP;cause={code}, Q.850;cause={cause};text=\"{text}\"");
+        let sipp = refusing_because(code, "Said", "", &reason).await;
+        let prefix = format!("861380{code}{cause:02}");
+        trunks += &sipp.trunk(&format!("says-{code}-{cause}"), &prefix, "priority = 1");
+        first.push(sipp);
+    }
+    let second = answering(4).await;
+    trunks += &second.trunk("second", "", "priority = 2");
+    let stage = Stage::on(&trunks, "").await;
+    for (code, cause, text, outcome) in refusals {
+        let sid = stage.call(&format!("1380{code}{cause:02}00"), HELLO).await;
+        stage.report_of(&sid).await;
+        assert_eq!(stage.outcome(&sid).await, Some(outcome), "{code} {cause}");
+        let legs = stage.legs(&sid).await;
+        let trunk = format!("says-{code}-{cause}");
+        assert_eq!((&legs[0].trunk, legs[0].sip_code), (&trunk, Some(code)));
+        let goes_on = outcome == Outcome::Talked;
+        assert_eq!(legs.len(), 1 + usize::from(goes_on), "{code} {text}");
+    }
+    for sipp in first {
+        sipp.end_satisfied().await;
+    }
+    second.end_satisfied().await;
+}
+
+/// What carriers say of an account that they have shut, by codes that are meant for callees.
+const SHUT: [(u16, &str); 3] = [
+    (403, "Insufficient Balance"),
+    (404, "Account Blocked"),
+    (603, "Account Suspended"),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sipp_that_has_shut_our_account_is_down_whatever_its_code_means() {
+    let second = answering(6).await;
+    let (mut trunks, mut first) = (second.trunk("second", "", "priority = 2"), Vec::new());
+    for (code, phrase) in SHUT {
+        // It plays one call, and fails with another one.
+        let sipp = refusing(code, phrase, "").await;
+        let more = "priority = 1\npause_seconds = 3600\nlongest_pause_seconds = 3600";
+        trunks += &sipp.trunk(&format!("shut-{code}"), &format!("861380{code}"), more);
+        first.push(sipp);
+    }
+    let stage = Stage::on(&trunks, "").await;
+    for (code, phrase) in SHUT {
+        let sid = stage.call(&format!("1380{code}0000"), HELLO).await;
+        assert_eq!(field(&stage.report_of(&sid).await, "state"), "0", "{code}");
+        let legs = stage.legs(&sid).await;
+        let codes: Vec<_> = legs.iter().map(|leg| leg.sip_code).collect();
+        assert_eq!(codes, [Some(code), Some(200)]);
+        assert_eq!(legs[0].phrase.as_deref(), Some(phrase));
+        // The next call does not ask it.
+        let sid = stage.call(&format!("1380{code}0001"), HELLO).await;
+        assert_eq!(field(&stage.report_of(&sid).await, "state"), "0", "{code}");
+        let legs = stage.legs(&sid).await;
+        assert_eq!(legs.len(), 1, "{code}");
+        assert_eq!(legs[0].trunk, "second");
+    }
+    for sipp in first {
+        sipp.end_satisfied().await;
+    }
+    second.end_satisfied().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_sipp_says_of_an_account_after_it_has_rung_stops_neither_the_call_nor_the_trunk() {
+    let outcomes = [
+        Outcome::TrunkFailure,
+        Outcome::InvalidNumber,
+        Outcome::Declined,
+    ];
+    let mut sipps = Vec::new();
+    let second = answering(1).await;
+    let mut trunks = second.trunk("second", "", "priority = 2");
+    for (code, phrase) in SHUT {
+        let play = Play::new("refuse").calls(2).key("number", ANY_NUMBER);
+        let play = play.key("code", code).key("phrase", phrase);
+        let play = play.key("header", "X-Reason: none").key("ringing", RINGING);
+        let sipp = play.start().await;
+        let more = "priority = 1\npause_seconds = 3600\nlongest_pause_seconds = 3600";
+        trunks += &sipp.trunk(&format!("rings-{code}"), &format!("861380{code}"), more);
+        sipps.push(sipp);
+    }
+    let stage = Stage::on(&trunks, "").await;
+    for ((code, _), outcome) in SHUT.into_iter().zip(outcomes) {
+        for number in 0..2 {
+            let sid = stage.call(&format!("1380{code}000{number}"), HELLO).await;
+            stage.report_of(&sid).await;
+            let legs = stage.legs(&sid).await;
+            assert_eq!(legs.len(), 1, "{code}: nobody else rings");
+            assert_eq!(legs[0].trunk, format!("rings-{code}"));
+            // Words say nothing of somebody who has rung: the code does.
+            assert_eq!(stage.outcome(&sid).await, Some(outcome), "{code}");
+        }
+    }
+    for sipp in sipps {
         sipp.end_satisfied().await;
     }
     assert_eq!(second.ladder(), [""; 0], "nobody called it");

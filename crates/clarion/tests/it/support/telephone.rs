@@ -37,9 +37,27 @@ pub struct Telephone {
 
 impl Telephone {
     pub async fn start(script: impl Fn(&str) -> Script + Send + 'static) -> Self {
+        let sip = SignallingConfig::new(Transport::Udp, (Ipv4Addr::LOCALHOST, 0).into());
+        Self::start_with(sip, script).await
+    }
+
+    /// Starts a telephone over TLS, with this certificate and key.
+    pub async fn over_tls(
+        own: (String, String),
+        script: impl Fn(&str) -> Script + Send + 'static,
+    ) -> Self {
+        let mut sip = SignallingConfig::new(Transport::Tls, (Ipv4Addr::LOCALHOST, 0).into());
+        sip.tls.own = Some((own.0.into_bytes(), own.1.into_bytes()));
+        Self::start_with(sip, script).await
+    }
+
+    async fn start_with(
+        sip: SignallingConfig,
+        script: impl Fn(&str) -> Script + Send + 'static,
+    ) -> Self {
         let here = Ipv4Addr::LOCALHOST;
         let config = TestPhoneConfig {
-            sip: SignallingConfig::new(Transport::Udp, (here, 0).into()),
+            sip,
             media: MediaConfig::new(here.into(), 30_000..=39_999),
             codecs: Codec::ALL.to_vec(),
             credentials: None,

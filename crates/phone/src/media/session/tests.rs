@@ -559,13 +559,53 @@ async fn a_hold_pauses_and_an_answer_keeps_the_codec() {
     session.answer(&peer.description("")).unwrap();
     let packet = peer.receive();
     assert!(Packet::parse(&packet).unwrap().marker);
-    let other_codec = text.replace("RTP/AVP 8 101", "RTP/AVP 0 101");
-    assert!(session.answer(other_codec.as_bytes()).is_err());
+    // It has both, and keeps what was agreed on.
+    let both = text.replace("RTP/AVP 8 101", "RTP/AVP 0 8 101");
+    let answer = session.answer(both.as_bytes()).unwrap();
+    assert!(answer.contains("RTP/AVP 8 101"), "{answer}");
+    let unknown_codec = text.replace("RTP/AVP 8 101", "RTP/AVP 18 101");
+    assert!(session.answer(unknown_codec.as_bytes()).is_err());
     // An address that cannot be reached from ours changes nothing.
     let other_family = text.replace("c=IN IP4 127.0.0.1", "c=IN IP6 2001:db8::1");
     assert!(session.answer(other_family.as_bytes()).is_err());
     peer.receive();
     assert_eq!(session.stats().peer, Some(peer.rtp.local_addr().unwrap()));
+}
+
+#[tokio::test]
+async fn a_peer_that_wants_another_codec_gets_it_and_back_again() {
+    let lab = Lab::new();
+    let (mut session, _) = lab.session(MediaOptions::default());
+    let peer = Peer::new();
+    session.offer();
+    session.answered(&peer.description("")).unwrap();
+    let message = sound(1500);
+    session
+        .play(&[PlaybackItem::Sound(message.clone())])
+        .unwrap();
+    let text = String::from_utf8(peer.description("")).unwrap();
+    let mut heard = 0;
+    for (formats, codec) in [("8", Codec::Pcma), ("0", Codec::Pcmu), ("8", Codec::Pcma)] {
+        let offer = text.replace("RTP/AVP 8 101", &format!("RTP/AVP {formats} 101"));
+        let answer = session.answer(offer.as_bytes()).unwrap();
+        let line = format!("RTP/AVP {formats} 101\r\n");
+        assert!(answer.contains(&line), "{answer}");
+        let (mut place, limit) = (0, Instant::now() + PATIENCE);
+        while place < 10 {
+            assert!(Instant::now() < limit, "in the codec in time");
+            let bytes = peer.receive();
+            let packet = Packet::parse(&bytes).unwrap();
+            let said = Codec::ALL.into_iter();
+            let said = { said }.find(|codec| codec.payload_type() == packet.payload_type);
+            let said = said.expect("sound in a codec that was agreed on");
+            // A packet may have been under way.
+            place = if said == codec { place + 1 } else { place };
+            let meant = &message.bytes(said)[heard..][..packet.payload.len()];
+            assert_eq!(packet.payload, meant, "nothing is left out or heard twice");
+            heard += packet.payload.len();
+        }
+    }
+    assert_eq!(session.stats().codec, Some(Codec::Pcma));
 }
 
 #[tokio::test]
