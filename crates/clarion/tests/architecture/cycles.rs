@@ -219,7 +219,7 @@ fn a_cycle_is_found_and_shown_in_every_folder() {
     assert_eq!(
         cycles(&sources),
         [
-            "config → store → telemetry → config\n  config/mod.rs uses store\n  store/mod.rs uses telemetry\n  telemetry.rs uses config"
+            "store → telemetry → config → store\n  store/mod.rs uses telemetry\n  telemetry.rs uses config\n  config/mod.rs uses store"
         ]
     );
     sources.remove(0);
