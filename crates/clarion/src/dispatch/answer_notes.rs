@@ -5,6 +5,7 @@
 //! when the server started. The next start reads it, hangs up what it finds, and only then wipes it. A note about a call that is over costs one BYE, to
 //! which nobody listens any more.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -36,11 +37,40 @@ pub struct AnswerNote {
 #[derive(Debug, Default)]
 pub struct AnswerNotes {
     /// Where one could be made.
-    file: Option<Arc<File>>,
+    file: Option<Arc<NotesFile>>,
     /// The place of the next note.
     next: AtomicU64,
     /// What the life before this one has noted.
     found: Mutex<Vec<AnswerNote>>,
+}
+
+#[derive(Debug)]
+struct NotesFile {
+    file: File,
+    /// The places that this life has written to.
+    own: Mutex<HashSet<u64>>,
+}
+
+impl NotesFile {
+    fn keep(&self, place: u64, bytes: &[u8]) -> io::Result<()> {
+        {
+            let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+            own.insert(place);
+            self.file.write_all_at(bytes, place * ROOM as u64)?;
+        }
+        self.file.sync_data()
+    }
+
+    /// Wipes what this life has not written. Written over, never shortened: the room is kept.
+    fn wipe(&self) -> io::Result<()> {
+        for place in 0..SLOTS {
+            let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+            if !own.contains(&place) {
+                self.file.write_all_at(&[0; ROOM], place * ROOM as u64)?;
+            }
+        }
+        self.file.sync_data()
+    }
 }
 
 impl AnswerNotes {
@@ -52,9 +82,12 @@ impl AnswerNotes {
         let Ok((file, found)) = opened else {
             return Self::default();
         };
+        let (places, found): (Vec<u64>, Vec<AnswerNote>) = found.into_iter().unzip();
+        let own = Mutex::default();
         Self {
-            file: Some(Arc::new(file)),
-            next: AtomicU64::new(0),
+            file: Some(Arc::new(NotesFile { file, own })),
+            // Until those that were found are done with, a further life must find them again.
+            next: AtomicU64::new(places.last().map_or(0, |last| last + 1)),
             found: Mutex::new(found),
         }
     }
@@ -67,6 +100,7 @@ impl AnswerNotes {
 
     /// What was found is done with. Until then the next life would find it again.
     pub async fn wipe(&self) {
+        let wipe = |file: &NotesFile| file.wipe();
         self.on_disk("the notes of an earlier life could not be wiped", wipe)
             .await;
     }
@@ -77,10 +111,7 @@ impl AnswerNotes {
             return;
         };
         let place = self.next.fetch_add(1, Ordering::Relaxed) % SLOTS;
-        let keep = move |file: &File| {
-            file.write_all_at(&bytes, place * ROOM as u64)?;
-            file.sync_data()
-        };
+        let keep = move |file: &NotesFile| file.keep(place, &bytes);
         self.on_disk("an answer could not be noted", keep).await;
     }
 
@@ -88,7 +119,7 @@ impl AnswerNotes {
     async fn on_disk(
         &self,
         otherwise: &'static str,
-        work: impl FnOnce(&File) -> io::Result<()> + Send + 'static,
+        work: impl FnOnce(&NotesFile) -> io::Result<()> + Send + 'static,
     ) {
         let Some(file) = self.file.clone() else {
             return;
@@ -100,8 +131,8 @@ impl AnswerNotes {
     }
 }
 
-/// What is there, in a file that has all its room on the disk, so that later notes need none.
-fn open(path: &Path, now: Timestamp) -> io::Result<(File, Vec<AnswerNote>)> {
+/// What is there and where, in a file that has all its room on the disk, so that later notes need none.
+fn open(path: &Path, now: Timestamp) -> io::Result<(File, Vec<(u64, AnswerNote)>)> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     let file = options.mode(0o600).open(path)?;
@@ -112,18 +143,11 @@ fn open(path: &Path, now: Timestamp) -> io::Result<(File, Vec<AnswerNote>)> {
             file.write_all_at(&[0; ROOM], place * ROOM as u64)?;
             continue;
         }
-        found.extend(read(&room).filter(|note| now.duration_since(note.at).abs() < WORTH));
+        let note = read(&room).filter(|note| now.duration_since(note.at).abs() < WORTH);
+        found.extend(note.map(|note| (place, note)));
     }
     file.sync_all()?;
     Ok((file, found))
-}
-
-/// Written over, never shortened: the room is kept.
-fn wipe(file: &File) -> io::Result<()> {
-    for place in 0..SLOTS {
-        file.write_all_at(&[0; ROOM], place * ROOM as u64)?;
-    }
-    file.sync_data()
 }
 
 /// `None` if it is too long for its room, which no honest peer makes it.
@@ -180,6 +204,21 @@ mod tests {
         next_life.wipe().await;
         assert!(found(folder.path()).is_empty());
         assert_eq!(length(), SLOTS * ROOM as u64);
+    }
+
+    /// The database may still be away while the legs of the life before are hung up.
+    #[tokio::test]
+    async fn what_this_life_notes_is_neither_wiped_nor_in_the_place_of_what_was_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = AnswerNotes::open(folder.path(), now());
+        for dialog in ["first", "second"] {
+            first.keep(&note(now(), dialog)).await;
+        }
+        let next_life = AnswerNotes::open(folder.path(), now());
+        next_life.keep(&note(now(), "third")).await;
+        assert_eq!(found(folder.path()), ["first", "second", "third"]);
+        next_life.wipe().await;
+        assert_eq!(found(folder.path()), ["third"]);
     }
 
     #[tokio::test]
