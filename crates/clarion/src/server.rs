@@ -95,7 +95,7 @@ impl Server {
             owed: callbacks.owed(),
             holds: holds.clone(),
             barred: Arc::clone(&barred),
-            notes: AnswerNotes::open(&config.data_dir, clock.now()),
+            notes: AnswerNotes::open(&config.data_dir),
         };
         let dispatch = Dispatch::start(&config, needs, &supervisor).await?;
         let readiness = Arc::new(Readiness::new(

@@ -3,7 +3,7 @@
 //! Somebody who has picked up is not kept waiting for a database that is away or a disk that is full: the answer is acknowledged all the same. If
 //! the process died before the database knows of it, nobody could hang up. So what that takes is noted in a file whose room on the disk was taken
 //! when the server started. The next start reads it, hangs up what it finds, and only then wipes it. A note about a call that is over costs one BYE, to
-//! which nobody listens any more.
+//! which nobody listens any more; so no clock is asked how old a note is, which somebody may have set meanwhile.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 const FILE: &str = "answers";
@@ -22,8 +22,6 @@ const SLOTS: u64 = 256;
 /// The room of a note, and of its length before it.
 const ROOM: usize = 4096;
 const LENGTH: usize = 4;
-/// An older note is about a call that has long been given up by the network.
-const WORTH: SignedDuration = SignedDuration::from_hours(2);
 
 /// A leg that may still be up.
 #[derive(Debug, Serialize, Deserialize)]
@@ -75,8 +73,8 @@ impl NotesFile {
 
 impl AnswerNotes {
     /// Reads what is there. A server that can keep no notes makes calls all the same.
-    pub fn open(folder: &Path, now: Timestamp) -> Self {
-        let opened = open(&folder.join(FILE), now).inspect_err(|error| {
+    pub fn open(folder: &Path) -> Self {
+        let opened = open(&folder.join(FILE)).inspect_err(|error| {
             tracing::warn!(%error, "answers cannot be noted: where the database fails, too, the calls of a process that dies may stay up");
         });
         let Ok((file, found)) = opened else {
@@ -132,7 +130,7 @@ impl AnswerNotes {
 }
 
 /// What is there and where, in a file that has all its room on the disk, so that later notes need none.
-fn open(path: &Path, now: Timestamp) -> io::Result<(File, Vec<(u64, AnswerNote)>)> {
+fn open(path: &Path) -> io::Result<(File, Vec<(u64, AnswerNote)>)> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     let file = options.mode(0o600).open(path)?;
@@ -143,8 +141,7 @@ fn open(path: &Path, now: Timestamp) -> io::Result<(File, Vec<(u64, AnswerNote)>
             file.write_all_at(&[0; ROOM], place * ROOM as u64)?;
             continue;
         }
-        let note = read(&room).filter(|note| now.duration_since(note.at).abs() < WORTH);
-        found.extend(note.map(|note| (place, note)));
+        found.extend(read(&room).map(|note| (place, note)));
     }
     file.sync_all()?;
     Ok((file, found))
@@ -167,6 +164,8 @@ pub fn read(room: &[u8]) -> Option<AnswerNote> {
 
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
+
     use super::*;
 
     fn note(at: Timestamp, dialog: &str) -> AnswerNote {
@@ -183,14 +182,14 @@ mod tests {
 
     /// What the next life finds, which is killed before it is done.
     fn found(folder: &Path) -> Vec<String> {
-        let found = AnswerNotes::open(folder, now()).take_found();
+        let found = AnswerNotes::open(folder).take_found();
         found.into_iter().map(|note| note.dialog).collect()
     }
 
     #[tokio::test]
     async fn what_is_noted_is_found_until_it_is_wiped_and_takes_no_more_room() {
         let folder = tempfile::tempdir().unwrap();
-        let notes = AnswerNotes::open(folder.path(), now());
+        let notes = AnswerNotes::open(folder.path());
         assert!(notes.take_found().is_empty());
         let length = || folder.path().join(FILE).metadata().unwrap().len();
         assert_eq!(length(), SLOTS * ROOM as u64);
@@ -198,7 +197,7 @@ mod tests {
         notes.keep(&note(now(), "second")).await;
         assert_eq!(length(), SLOTS * ROOM as u64);
         assert_eq!(found(folder.path()), ["first", "second"]);
-        let next_life = AnswerNotes::open(folder.path(), now());
+        let next_life = AnswerNotes::open(folder.path());
         assert_eq!(next_life.take_found().len(), 2);
         assert!(next_life.take_found().is_empty());
         next_life.wipe().await;
@@ -210,11 +209,11 @@ mod tests {
     #[tokio::test]
     async fn what_this_life_notes_is_neither_wiped_nor_in_the_place_of_what_was_found() {
         let folder = tempfile::tempdir().unwrap();
-        let first = AnswerNotes::open(folder.path(), now());
+        let first = AnswerNotes::open(folder.path());
         for dialog in ["first", "second"] {
             first.keep(&note(now(), dialog)).await;
         }
-        let next_life = AnswerNotes::open(folder.path(), now());
+        let next_life = AnswerNotes::open(folder.path());
         next_life.keep(&note(now(), "third")).await;
         assert_eq!(found(folder.path()), ["first", "second", "third"]);
         next_life.wipe().await;
@@ -222,10 +221,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_old_or_torn_or_too_long_is_left_out() {
+    async fn what_is_torn_or_too_long_is_left_out_and_what_is_old_is_not() {
         let folder = tempfile::tempdir().unwrap();
-        let notes = AnswerNotes::open(folder.path(), now());
-        notes.keep(&note(now() - WORTH, "old")).await;
+        let notes = AnswerNotes::open(folder.path());
+        notes
+            .keep(&note(now() - SignedDuration::from_hours(2), "set clock"))
+            .await;
         notes.keep(&note(now(), &"x".repeat(ROOM))).await;
         notes.keep(&note(now(), "torn")).await;
         notes.keep(&note(now(), "whole")).await;
@@ -236,13 +237,13 @@ mod tests {
         file.unwrap()
             .write_all_at(&[0; 8], ROOM as u64 + 20)
             .unwrap();
-        assert_eq!(found(folder.path()), ["whole"]);
+        assert_eq!(found(folder.path()), ["set clock", "whole"]);
     }
 
     #[tokio::test]
     async fn the_oldest_makes_way() {
         let folder = tempfile::tempdir().unwrap();
-        let notes = AnswerNotes::open(folder.path(), now());
+        let notes = AnswerNotes::open(folder.path());
         for number in 0..=SLOTS {
             notes.keep(&note(now(), &number.to_string())).await;
         }
