@@ -115,6 +115,8 @@ impl TrunkConnector {
 
     async fn open(&self, peer: SocketAddr) -> io::Result<SipConnection> {
         let stream = TcpStream::connect(peer).await?;
+        // No message waits for the peer's word about the one before it.
+        stream.set_nodelay(true)?;
         let socket = SockRef::from(&stream).try_clone()?;
         // A host that has vanished says no goodbye. What is sent to it and never arrives ends the connection.
         socket.set_tcp_user_timeout(Some(SILENCE))?;
