@@ -13,6 +13,7 @@ static PLAIN: LazyLock<LocalMedia> = LazyLock::new(|| LocalMedia {
     address: "192.0.2.1".parse().unwrap(),
     port: 40_000,
     codecs: Codec::ALL.to_vec(),
+    spare_codecs: vec![],
     telephone_event: true,
     keys: vec![],
     rtcp_mux: true,
