@@ -123,8 +123,6 @@ fn in_letters_of_the_model(written: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]
@@ -150,8 +148,11 @@ mod tests {
             "#!/bin/sh\necho started >> {}\nexec espeak-ng \"$@\"\n",
             starts.display()
         );
-        std::fs::write(&program, counting).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+        // Another program writes it: one that this process writes is busy as long as another test starts a child that has inherited it.
+        let writing = ["-c", "printf '%s\\n' \"$1\" > \"$0\"; chmod 700 \"$0\""];
+        let mut shell = Command::new("sh");
+        shell.args(writing).arg(&program).arg(counting);
+        assert!(shell.status().unwrap().success());
         let many = "a,b,".repeat(500);
         let said = phonemes(program.to_str().unwrap(), &many).unwrap();
         assert_eq!(said.matches(',').count(), 1000);

@@ -34,7 +34,7 @@ pub enum MenuPlace {
 
 impl MenuPlace {
     /// Where the menu leads.
-    fn address(self) -> &'static str {
+    pub fn address(self) -> &'static str {
         match self {
             Self::Now | Self::Nowhere => "/",
             Self::Calls => "/calls",
@@ -154,6 +154,26 @@ impl Frame {
     /// Where to sign in, and then go on here.
     pub fn sign_in(&self) -> String {
         sign_in_address(&self.here)
+    }
+
+    /// The pages of the menu, in its order, and their names.
+    pub fn menu(&self) -> [(MenuPlace, &'static str); 13] {
+        let words = self.words;
+        [
+            (MenuPlace::Now, words.nav_now),
+            (MenuPlace::Calls, words.nav_calls),
+            (MenuPlace::Callbacks, words.nav_callbacks),
+            (MenuPlace::Dialling, words.nav_dialling),
+            (MenuPlace::Accounts, words.nav_accounts),
+            (MenuPlace::Intakes, words.nav_intakes),
+            (MenuPlace::Audio, words.nav_audio),
+            (MenuPlace::Trunks, words.nav_trunks),
+            (MenuPlace::Bills, words.nav_bills),
+            (MenuPlace::TryIt, words.nav_try_it),
+            (MenuPlace::Health, words.nav_health),
+            (MenuPlace::Settings, words.nav_settings),
+            (MenuPlace::Audit, words.nav_audit),
+        ]
     }
 
     /// How the script says how long ago something was.

@@ -255,7 +255,7 @@ impl ResponsePolicy {
 }
 
 /// A carrier that has shut our account says so by a code that is meant for callees, and by its words. They are believed beside any code but
-/// those that say busy, unless it has rung.
+/// those that say busy, unless it has rung. A callee can have them passed on, too: by themselves they never stop a trunk.
 fn by_words(response: &TrunkResponse<'_>) -> Option<Judgement> {
     let is_precise = matches!(response.code, 0..400 | 486 | 600);
     if is_precise || response.rang {
@@ -270,7 +270,7 @@ fn by_words(response: &TrunkResponse<'_>) -> Option<Judgement> {
 pub fn by_shut_account(shut: ShutAccount, code: u16) -> Option<Judgement> {
     let usual = by_code(code);
     match shut {
-        ShutAccount::Ours => Some(DOWN),
+        ShutAccount::Ours => Some(WAIT),
         ShutAccount::Somebodys if usual.verdict == Verdict::Final => Some(Judgement {
             verdict: Verdict::NextTrunk,
             ..usual

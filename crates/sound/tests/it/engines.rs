@@ -1,6 +1,5 @@
 //! Voices by configuration: they speak, they fail, they hang, and the embedded voice stands in.
 
-use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -259,8 +258,11 @@ fn one_deadline_holds_for_a_whole_text_however_many_phrases_it_has() {
         started.display(),
         wav.display()
     );
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    // Another program writes it: one that this process writes is busy as long as another test starts a child that has inherited it.
+    let writing = ["-c", "printf '%s\\n' \"$1\" > \"$0\"; chmod 700 \"$0\""];
+    let mut shell = std::process::Command::new("sh");
+    shell.args(writing).arg(&program).arg(script);
+    assert!(shell.status().unwrap().success());
     let engine = Espeak {
         program: program.to_str().unwrap().to_owned(),
         time: Duration::from_secs(1),

@@ -161,7 +161,7 @@ fn a_trunk_that_says_of_every_number_that_it_is_wrong_or_declines_is_no_trunk_th
 }
 
 #[test]
-fn a_trunk_that_says_that_the_account_is_shut_is_down_unless_it_has_rung() {
+fn words_about_a_shut_account_count_like_a_refused_number_because_a_callee_can_say_them_too() {
     for code in [403, 404, 603] {
         let shut = Failure {
             response: Some((code, "Account Suspended".to_owned())),
@@ -175,7 +175,13 @@ fn a_trunk_that_says_that_the_account_is_shut_is_down_unless_it_has_rung() {
         fail(&trunk, 1, 1, &rang);
         assert_eq!(trunk.state(), TrunkState::Up, "{code}");
         fail(&trunk, 1, 1, &shut);
+        assert_eq!(trunk.state(), TrunkState::Up, "{code}");
+        for account in 1..=3 {
+            fail(&trunk, account, 20, &shut);
+        }
         assert_eq!(trunk.state(), TrunkState::Failing, "{code}");
+        fail(&trunk, 1, 1, &rang);
+        assert_eq!(trunk.state(), TrunkState::Up, "{code}");
     }
 }
 

@@ -93,15 +93,15 @@ fn words_that_say_that_an_account_is_shut_come_before_the_code_and_the_cause() {
     let policy = ResponsePolicy::default();
     let judge = |code, q850, phrase| policy.judge(&refusal(code, q850, phrase));
     for code in [400, 403, 404, 480, 488, 500, 503, 603, 604] {
-        assert_eq!(judge(code, None, "Account suspended"), DOWN, "{code}");
+        assert_eq!(judge(code, None, "Account suspended"), WAIT, "{code}");
     }
-    assert_eq!(judge(603, Some(21), "Account blocked"), DOWN);
-    assert_eq!(judge(404, Some(1), "余额不足"), DOWN);
+    assert_eq!(judge(603, Some(21), "Account blocked"), WAIT);
+    assert_eq!(judge(404, Some(1), "余额不足"), WAIT);
     let network = TrunkResponse {
         phrases: ["Decline", "Insufficient funds"],
         ..refusal(603, Some(21), "")
     };
-    assert_eq!(policy.judge(&network), DOWN);
+    assert_eq!(policy.judge(&network), WAIT);
     // It may be that of the callee: another trunk knows.
     let somebodys = judge(404, None, "Service suspended");
     assert_eq!(somebodys.verdict, Verdict::NextTrunk);

@@ -1,6 +1,5 @@
 //! Costly texts of one customer, and what they cost another one.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,8 +15,14 @@ use crate::support::telephone::Telephone;
 /// A program that others take for a voice or for espeak-ng.
 fn script(folder: &Path, name: &str, lines: &str) -> String {
     let path = folder.join(name);
-    std::fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // Another program writes it: one that this process writes is busy as long as another test starts a child that has inherited it.
+    let writing = [
+        "-c",
+        "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\"; chmod 755 \"$0\"",
+    ];
+    let mut shell = std::process::Command::new("sh");
+    shell.args(writing).arg(&path).arg(lines);
+    assert!(shell.status().unwrap().success());
     path.to_str().unwrap().to_owned()
 }
 
