@@ -101,17 +101,24 @@ impl LeaveRequest {
     }
 }
 
-/// Dropped when an answer has been recorded.
+/// Done, or dropped, when an answer has been recorded.
 #[derive(Debug)]
-pub struct AnswerRecorded(
-    #[expect(dead_code, reason = "dropping it is the message")] oneshot::Sender<()>,
-);
+pub struct AnswerRecorded(Option<oneshot::Sender<()>>);
 
 impl AnswerRecorded {
     /// Whoever holds the answer waits at the other end.
     pub fn new() -> (Self, oneshot::Receiver<()>) {
         let (recorded, done) = oneshot::channel();
-        (Self(recorded), done)
+        (Self(Some(recorded)), done)
+    }
+
+    pub fn done(&mut self) {
+        // Dropping it is the message.
+        self.0 = None;
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.0.is_none()
     }
 }
 

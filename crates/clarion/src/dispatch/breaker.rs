@@ -1,9 +1,9 @@
 //! A trunk that keeps failing is left alone for a while, then tried with one call.
 //!
 //! A number that is refused says little about the trunk, so only different numbers count, and one call that gets through clears the trunk.
-//! Many refused numbers of one account say more about the account: its calls are sent one by one, a second apart (`refusal_pause_seconds`), and nobody else's. Only if
-//! several accounts fare like that, the trunk is tried call by call for all. A trunk that says nothing, or that says that it is down, is left
-//! alone for longer each time.
+//! Many refused numbers of one account say more about the account: its calls are sent one by one, a second apart (`refusal_pause_seconds`), and
+//! nobody else's, until one of its own gets through. Only if several accounts fare like that, and nothing gets through, the trunk is tried call by
+//! call for all. A trunk that says nothing, or that says that it is down, is left alone for longer each time.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,8 +20,8 @@ const MANY_ACCOUNTS: usize = 3;
 /// What a call has shown about its trunk.
 #[derive(Debug, Clone, Copy)]
 pub enum Evidence<'a> {
-    /// It has rung, or the callee's side has answered.
-    Worked,
+    /// It has rung, or the callee's side has answered, in a call of this account.
+    Worked(&'a AccountSid),
     /// The trunk is there, and does not get a call of this account through to this number.
     Refused(&'a AccountSid, &'a str),
     /// Nothing came back, and nothing else says that the trunk is there.
@@ -33,7 +33,7 @@ pub enum Evidence<'a> {
 #[derive(Debug)]
 pub struct Breaker {
     settings: TrunkHealthSettings,
-    /// Numbers that it refused, of whom, since something worked.
+    /// Accounts whose numbers it refused since something worked, and those whose calls are sent one by one.
     refused: HashMap<AccountSid, RefusedAccount>,
     silent: HashSet<u64>,
     pauses: u32,
@@ -44,7 +44,10 @@ pub struct Breaker {
 
 #[derive(Debug, Default)]
 struct RefusedAccount {
+    /// Since something of its own worked.
     numbers: HashSet<u64>,
+    /// So many of them were new since anything worked, up to as many as are needed for a judgement.
+    news: usize,
     calls: OneByOne,
 }
 
@@ -83,6 +86,11 @@ impl OneByOne {
 
     fn is_on(&self) -> bool {
         self.paused_until.is_some()
+    }
+
+    /// There has been reason to for the last time long ago.
+    fn is_stale(&self, now: Instant, long: Duration) -> bool {
+        self.paused_until.is_none_or(|until| now >= until + long)
     }
 
     fn pause_for(&mut self, time: Duration, now: Instant) {
@@ -165,11 +173,7 @@ impl Breaker {
 
     pub fn record(&mut self, evidence: Evidence<'_>, now: Instant) {
         match evidence {
-            Evidence::Worked => {
-                let trials = self.trials;
-                *self = Self::new(self.settings);
-                self.trials = trials;
-            }
+            Evidence::Worked(account) => self.work(account, now),
             Evidence::Refused(account, number) => self.refuse(account, number, now),
             Evidence::Silent(number) => {
                 let is_many = self.settings.silences as usize;
@@ -183,28 +187,44 @@ impl Breaker {
         }
     }
 
+    /// The trunk is there. Of an account whose own numbers it refuses that says nothing.
+    fn work(&mut self, account: &AccountSid, now: Instant) {
+        self.silent.clear();
+        self.pauses = 0;
+        self.all = OneByOne::default();
+        let long = self.settings.longest_pause;
+        self.refused
+            .retain(|of, own| of != account && !own.calls.is_stale(now, long));
+        for own in self.refused.values_mut() {
+            own.news = 0;
+        }
+    }
+
     /// What an account adds to what is known of the trunk is bounded, and so is what is kept in mind.
     fn refuse(&mut self, account: &AccountSid, number: &str, now: Instant) {
         let (is_many, pause) = (self.settings.refusals as usize, self.settings.refusal_pause);
         if !self.refused.contains_key(account) && self.refused.len() >= MANY_ACCOUNTS * is_many {
-            return self.all.pause_for(pause, now);
+            let mut known = self.refused.iter();
+            let without_news = known.find(|(_, own)| own.news == 0);
+            let Some(of) = without_news.map(|(of, _)| of.clone()) else {
+                return self.all.pause_for(pause, now);
+            };
+            self.refused.remove(&of);
         }
         let own = self.refused.entry(account.clone()).or_default();
         // A number that is known to be refused says nothing new: another one tries at once.
         if !own.numbers.insert(hash(number)) {
             return;
         }
+        own.news = is_many.min(own.news + 1);
         if own.numbers.len() >= is_many {
             own.calls.pause_for(pause, now);
         }
         if own.numbers.len() > 2 * is_many {
             own.numbers = (own.numbers.iter().copied()).take(is_many).collect();
         }
-        let counted = self
-            .refused
-            .values()
-            .map(|own| own.numbers.len().min(is_many));
-        if counted.sum::<usize>() >= MANY_ACCOUNTS * is_many {
+        let news = self.refused.values().map(|own| own.news);
+        if news.sum::<usize>() >= MANY_ACCOUNTS * is_many {
             self.all.pause_for(pause, now);
         }
     }

@@ -23,7 +23,7 @@ use super::evidence;
 use super::leg_records;
 use super::playback::{Playback, PlaybackPlan};
 use super::prompt_guard::{self, PromptGuard};
-use super::recorder::{CallRecorder, NoLeave, RETRY_COMMIT};
+use super::recorder::{CallRecorder, LineEvents, NoLeave, RETRY_COMMIT};
 use super::redirect_guard::AccountGuard;
 use super::trunk_pool::{Channel, NoChannel, PooledTrunk, TrunkPool};
 use crate::barred_numbers::BarredNumbers;
@@ -53,8 +53,6 @@ const LONGEST_PROMPT_PAUSE: SignedDuration = SignedDuration::from_secs(60);
 const WHEN_WITHHELD: SignedDuration = SignedDuration::from_secs(1);
 /// A trunk may ask us to wait for this long at most (Retry-After).
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
-/// Events of a call that are written down together at most.
-const MAX_EVENTS: usize = 16;
 
 /// How long a call may ring, and how long it waits when every trunk has failed.
 #[derive(Debug, Clone, Copy)]
@@ -299,7 +297,7 @@ impl CallRunner {
         let trunk = &channel.trunk;
         let trunk_try = TrunkTry {
             number: progress.tries + 1,
-            trunk: trunk.name().to_owned(),
+            trunk: Arc::clone(trunk),
         };
         let request = self.request(progress, &trunk_try, trunk, plan, paid);
         let dialled = self
@@ -310,7 +308,7 @@ impl CallRunner {
         let nothing_left = placed.legs.is_empty();
         let legs = placed.legs.into_iter();
         let clock = self.recorder.node.clock.reading();
-        let legs = legs.map(|record| leg_records::leg(record, &trunk_try.trunk, clock));
+        let legs = legs.map(|record| leg_records::leg(record, trunk.name(), clock));
         progress.legs.extend(legs);
         // While the channel is held: the next trial comes after what this one has shown.
         if let Ending::Failed(failure) = &placed.ending {
@@ -375,34 +373,34 @@ impl CallRunner {
         request: &CallRequest,
         hang_up: &CancellationToken,
     ) -> (PlacedCall, Result<(), NoLeave>) {
-        let (events, mut happened) = mpsc::unbounded_channel();
+        let (events, happened) = mpsc::unbounded_channel();
         let calling = async {
             let placed = trunk.line.call(request, &events, hang_up).await;
             drop(events);
             placed
         };
         let recording = async {
-            let mut events = Vec::new();
+            let mut events = LineEvents::new(happened);
             let mut chosen = None;
             let mut leave = Ok(());
             loop {
-                let more = happened.recv_many(&mut events, MAX_EVENTS);
                 let more = if progress.unwritten.is_some() || chosen.is_some() {
-                    timeout(RETRY_COMMIT, more).await
+                    timeout(RETRY_COMMIT, events.wait()).await
                 } else {
-                    Ok(more.await)
+                    Ok(events.wait().await)
                 };
-                if more == Ok(0) {
+                if more == Ok(false) {
                     break;
                 }
+                let arrived = events.take_arrived();
                 // Somebody is there: the trunk works, however long the call lasts.
-                if events.iter().any(is_progress) {
-                    trunk.record(Evidence::Worked);
+                if arrived.iter().any(is_progress) {
+                    trunk.record(Evidence::Worked(&progress.claimed.call.account));
                 }
-                let events = events.drain(..);
-                let recorded = self
-                    .recorder
-                    .record_progress(progress, trunk_try, &mut chosen, events)
+                let recorder = &self.recorder;
+                let recording = recorder.record_progress(progress, trunk_try, &mut chosen, arrived);
+                let recorded = recorder
+                    .note_answers_during(recording, trunk.name(), &mut events)
                     .await;
                 leave = leave.and(recorded);
             }

@@ -33,8 +33,8 @@ pub fn of_failure<'a>(
     let judgement = end_reason::judge(failure, trunk.policy());
     Some(match judgement.verdict {
         // Whatever was said then, somebody was reached.
-        _ if failure.rang => Evidence::Worked,
-        Verdict::Final if shows_the_callee(judgement) => Evidence::Worked,
+        _ if failure.rang => Evidence::Worked(account),
+        Verdict::Final if shows_the_callee(judgement) => Evidence::Worked(account),
         Verdict::TrunkDown if !failure.is_redirected() => Evidence::Down,
         _ => refused,
     })

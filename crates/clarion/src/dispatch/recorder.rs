@@ -8,7 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use phone::call::{AnswerRecorded, CallEvent, ChoiceRecorded, KeyChoice, LeaveRequest};
 use phone::signalling::{DialogSnapshot, Leave};
 use supervisor::PanicPoint;
-use tokio::time::timeout;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
 
 use super::answer_notes::{AnswerNote, AnswerNotes};
 use super::dial_progress::{DialProgress, TrunkTry};
@@ -30,7 +31,7 @@ use crate::domain::outcome::Outcome;
 use crate::seldom::Seldom;
 use crate::store::StoreError;
 
-/// A callee is kept waiting for less than twice this time by a database that is away (`LONGEST_HOLD` of `phone::signalling`).
+/// A callee is kept waiting for no longer by a database that is away: their answer is noted.
 const SLOW_COMMIT: Duration = Duration::from_millis(100);
 /// A commit that fails is tried again: the database may be away for a moment.
 pub const RETRY_COMMIT: Duration = Duration::from_millis(500);
@@ -64,6 +65,55 @@ struct Unrecorded {
     waiting: Vec<AnswerRecorded>,
 }
 
+/// What happens on the line, in its order.
+#[derive(Debug)]
+pub struct LineEvents {
+    happened: mpsc::UnboundedReceiver<CallEvent>,
+    /// What has come and is not recorded yet.
+    arrived: Vec<CallEvent>,
+    is_over: bool,
+}
+
+/// So many events are taken at once.
+const MAX_EVENTS: usize = 16;
+
+impl LineEvents {
+    pub fn new(happened: mpsc::UnboundedReceiver<CallEvent>) -> Self {
+        Self {
+            happened,
+            arrived: Vec::new(),
+            is_over: false,
+        }
+    }
+
+    /// Waits until something has come. False if nothing will any more.
+    pub async fn wait(&mut self) -> bool {
+        if self.arrived.is_empty() && !self.is_over {
+            self.receive().await;
+        }
+        !(self.arrived.is_empty() && self.is_over)
+    }
+
+    pub fn take_arrived(&mut self) -> Vec<CallEvent> {
+        std::mem::take(&mut self.arrived)
+    }
+
+    async fn receive(&mut self) {
+        let count = self.happened.recv_many(&mut self.arrived, MAX_EVENTS).await;
+        self.is_over = count == 0;
+    }
+
+    /// An answer that is neither written nor noted.
+    fn answer(&mut self) -> Option<(Option<String>, &mut AnswerRecorded)> {
+        self.arrived.iter_mut().find_map(|event| match event {
+            CallEvent::Answered(dialog, recorded) if !recorded.is_done() => {
+                Some((dialog.as_deref().and_then(stored), recorded))
+            }
+            _ => None,
+        })
+    }
+}
+
 impl Unrecorded {
     /// An answer is told at once; the ringing before it may come after it.
     fn add(&mut self, update: CallUpdate) {
@@ -93,7 +143,7 @@ impl CallRecorder {
         progress: &mut DialProgress,
         trunk_try: &TrunkTry,
         chosen: &mut Option<UnrecordedChoice>,
-        events: impl Iterator<Item = CallEvent>,
+        events: Vec<CallEvent>,
     ) -> Result<(), NoLeave> {
         let now = self.node.clock.now();
         let mut unrecorded = Unrecorded {
@@ -130,6 +180,37 @@ impl CallRecorder {
         self.write(progress, unrecorded).await;
         self.write_choice(progress, chosen).await;
         Ok(())
+    }
+
+    /// Waits for a step of the recording. An answer that comes meanwhile would have to wait for it: it is noted.
+    pub async fn note_answers_during<T>(
+        &self,
+        step: impl Future<Output = T>,
+        trunk: &str,
+        events: &mut LineEvents,
+    ) -> T {
+        let mut step = pin!(step);
+        let mut due = None;
+        loop {
+            let is_over = events.is_over;
+            match (events.answer(), due) {
+                (Some(_), None) => due = Some(Instant::now() + SLOW_COMMIT),
+                (Some((dialog, recorded)), Some(at)) if at <= Instant::now() => {
+                    self.note(self.node.clock.now(), trunk, dialog.as_ref())
+                        .await;
+                    recorded.done();
+                }
+                (_, due) => {
+                    let waiting = tokio::time::sleep_until(due.unwrap_or_else(Instant::now));
+                    tokio::select! {
+                        biased;
+                        done = &mut step => return done,
+                        () = waiting, if due.is_some() => {}
+                        () = events.receive(), if !is_over => {}
+                    }
+                }
+            }
+        }
     }
 
     /// After the answer. What the database does not take now is tried again while the callee waits; if they do not, the end makes it good.
@@ -175,11 +256,13 @@ impl CallRecorder {
             let advanced = match timeout(SLOW_COMMIT, &mut advancing).await {
                 Ok(Ok(ours)) => Ok(ours),
                 Ok(Err(error)) => {
-                    self.record(progress, &update).await;
+                    self.note_answer(progress, &update, &unrecorded.waiting)
+                        .await;
                     Err(error)
                 }
                 Err(_slow) => {
-                    self.record(progress, &update).await;
+                    self.note_answer(progress, &update, &unrecorded.waiting)
+                        .await;
                     unrecorded.waiting.clear();
                     advancing.await
                 }
@@ -191,19 +274,30 @@ impl CallRecorder {
     }
 
     /// An answer that the database does not take now is noted beside it: should this process be lost, the next one can hang up.
-    async fn record(&self, progress: &DialProgress, update: &CallUpdate) {
-        let CallUpdate::Answered { at, dialog } = update else {
-            return;
-        };
-        let (Some(dialog), Some(trunk)) = (dialog, &progress.trunk) else {
-            return;
-        };
-        let note = AnswerNote {
-            at: *at,
-            trunk: trunk.clone(),
-            dialog: dialog.clone(),
-        };
-        self.notes.keep(&note).await;
+    async fn note_answer(
+        &self,
+        progress: &DialProgress,
+        update: &CallUpdate,
+        waiting: &[AnswerRecorded],
+    ) {
+        if waiting.iter().any(AnswerRecorded::is_done) {
+            return; // It is noted already.
+        }
+        if let (CallUpdate::Answered { at, dialog }, Some(trunk)) = (update, &progress.trunk) {
+            self.note(*at, trunk, dialog.as_ref()).await;
+        }
+    }
+
+    /// Notes what it takes to hang up.
+    pub async fn note(&self, at: Timestamp, trunk: &str, dialog: Option<&String>) {
+        if let Some(dialog) = dialog {
+            let note = AnswerNote {
+                at,
+                trunk: trunk.to_owned(),
+                dialog: dialog.clone(),
+            };
+            self.notes.keep(&note).await;
+        }
     }
 
     /// Commits that the call is dialled, with what it takes to end the leg, and then gives leave to send the INVITE while the lease holds.
@@ -225,7 +319,7 @@ impl CallRecorder {
         }
         let dialling = CallUpdate::Dialling {
             tries: trunk_try.number,
-            trunk: trunk_try.trunk.clone(),
+            trunk: trunk_try.trunk.name().to_owned(),
             at: now,
             dialog: stored(dialog).ok_or(NoLeave::Unwritten)?,
         };
@@ -246,8 +340,9 @@ impl CallRecorder {
         let sid = &progress.claimed.call.sid;
         self.running.set_state(sid, CallState::Dialling);
         measure_setup(progress, trunk_try, self.node.clock.now());
-        progress.trunk = Some(trunk_try.trunk.clone());
+        progress.trunk = Some(trunk_try.trunk.name().to_owned());
         progress.dialled_at.get_or_insert(now);
+        trunk_try.trunk.leave().await;
         grant(leave);
         Ok(())
     }

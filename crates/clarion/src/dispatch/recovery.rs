@@ -84,18 +84,23 @@ impl Recovery {
         self.queued.notify_one();
     }
 
-    /// Hangs up legs that the life before this one had noted, because the database did not know of their answers. Some of them may be over.
+    /// Hangs up legs that the life before this one had noted, because the database may not know of them. Some of them may be over. It is waited for
+    /// a moment; until all trunks have answered, or are known not to, the notes stay.
     pub async fn hang_up_noted(&self) {
-        futures_util::stream::iter(self.recorder.notes.take_found())
-            .for_each_concurrent(ENDS_AT_ONCE, async |note| {
-                let dialog = serde_json::from_str::<DialogSnapshot>(&note.dialog);
-                if let (Ok(dialog), Some(trunk)) = (dialog, self.pool.named(&note.trunk)) {
-                    let ended = timeout(HANG_UP_FIRST, trunk.line.end_orphan(&dialog)).await;
-                    tracing::info!(noted = %note.at, ended = ?ended, "a leg whose answer only a note knows of was hung up");
-                }
-            })
-            .await;
-        self.recorder.notes.wipe().await;
+        let (notes, pool) = (Arc::clone(&self.recorder.notes), Arc::clone(&self.pool));
+        let hung_up = tokio::spawn(async move {
+            futures_util::stream::iter(notes.take_found())
+                .for_each_concurrent(ENDS_AT_ONCE, async |note| {
+                    let dialog = serde_json::from_str::<DialogSnapshot>(&note.dialog);
+                    if let (Ok(dialog), Some(trunk)) = (dialog, pool.named(&note.trunk)) {
+                        let ended = trunk.line.end_orphan(&dialog).await;
+                        tracing::info!(noted = %note.at, ?ended, "a leg that only a note may know of was hung up");
+                    }
+                })
+                .await;
+            notes.wipe().await;
+        });
+        let _ = timeout(HANG_UP_FIRST, hung_up).await;
     }
 
     async fn recover_one(&self, orphan: OrphanedCall) {
@@ -150,8 +155,8 @@ impl Recovery {
         name.and_then(|name| self.pool.named(name))
     }
 
-    /// Best effort. It is waited for a moment: once the end is written nobody knows of the leg any more, should this process be lost as well. A trunk
-    /// may not answer for seconds; then the rest happens beside everything else.
+    /// Best effort. It is waited for a moment. A trunk may not answer for seconds; then the rest happens beside everything else, and a note is kept:
+    /// once the end is written, nothing else knows of the leg, should this process be lost as well.
     async fn hang_up(&self, orphan: &OrphanedCall) {
         if let (Some(dialog), Some(trunk)) = (dialog(orphan), self.trunk(orphan)) {
             let (line, sid) = (Arc::clone(&trunk.line), orphan.claimed.call.sid.clone());
@@ -164,7 +169,12 @@ impl Recovery {
                     }
                 }
             });
-            let _ = timeout(HANG_UP_FIRST, hung_up).await;
+            if timeout(HANG_UP_FIRST, hung_up).await.is_err() {
+                let now = self.recorder.node.clock.now();
+                (self.recorder)
+                    .note(now, trunk.name(), orphan.dialog.as_ref())
+                    .await;
+            }
         }
     }
 }

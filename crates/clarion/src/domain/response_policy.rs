@@ -85,7 +85,6 @@ const UNKNOWN_HERE: Judgement = Judgement {
 const NOT_ANSWERED: Judgement = over(Outcome::NotAnswered);
 const NEXT: Judgement = refused(Verdict::NextTrunk);
 const WAIT: Judgement = refused(Verdict::Wait);
-const DOWN: Judgement = refused(Verdict::TrunkDown);
 
 /// As an operator writes what shall become of a call: an outcome that ends it, or what is done instead.
 impl FromStr for Judgement {
@@ -301,14 +300,13 @@ fn by_code(code: u16) -> Judgement {
         603 | 607 | 608 => over(Outcome::Declined),
         480 | 487 => over(Outcome::NotAnswered),
         404 | 410 | 484 | 485 | 604 => over(Outcome::InvalidNumber),
-        // Our name, our password or our money: the next call would get the same answer.
-        401 | 402 | 407 => DOWN,
         // A proxy got no answer from the next hop: before anything rang that says nothing about the callee.
         408 => Judgement {
             verdict: Verdict::Wait,
             outcome: Outcome::NotAnswered,
         },
-        429 | 491 | 500 | 502..=504 => WAIT,
+        // Our name, our password or our money (401, 402, 407): but a callee's telephone can say so, too. No code alone stops a trunk.
+        401 | 402 | 407 | 429 | 491 | 500 | 502..=504 => WAIT,
         606 | 300..=599 => NEXT,
         // "Nowhere else either", says the first digit.
         _ => over(Outcome::TrunkFailure),

@@ -137,6 +137,14 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
+        "a callee whose telephone says that the account is shut, that money is missing or that a password is wrong",
+        "no code and no words put a trunk down by default: they count as refused numbers of their account, and only those of three accounts stop a trunk",
+        &[
+            "no_code_of_one_accounts_calls_stops_a_trunk_and_those_of_several_accounts_do",
+            "words_about_a_shut_account_count_like_a_refused_number_because_a_callee_can_say_them_too",
+        ],
+    ),
+    (
         "1,500 silent ports as receivers; 100,000 callbacks due",
         "places by account, receiver and address; a look costs the same whatever waits",
         &[

@@ -303,9 +303,20 @@ async fn an_answer_that_the_database_does_not_take_is_written_while_the_call_las
 /// Nobody who has picked up waits for a database, and nobody stays on a line that no process knows of.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leg_that_was_answered_while_the_database_was_silent_is_hung_up_by_the_next_life() {
+    answered_in_silence(None).await;
+}
+
+/// The answer does not wait for the commit of the ringing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leg_that_rang_and_was_answered_while_the_database_was_silent_is_hung_up_by_the_next_life()
+ {
+    answered_in_silence(Some(Duration::from_millis(500))).await;
+}
+
+async fn answered_in_silence(ring: Option<Duration>) {
     let silence = Duration::from_secs(1);
     let telephone = Telephone::that(Script {
-        ring: None,
+        ring,
         ..Script::answer_after(silence)
     })
     .await;

@@ -13,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 use super::headers::peer_tag;
 use super::orphan::DialogSnapshot;
 
-/// A callee who has picked up waits for no longer than this, whatever the recording does.
-pub(super) const LONGEST_HOLD: Duration = Duration::from_millis(250);
+/// A callee who has picked up waits for no longer than this, whatever the recording does. It is there for a process that cannot record anything:
+/// whoever records finds another way sooner where the usual one is slow.
+pub(super) const LONGEST_HOLD: Duration = Duration::from_secs(1);
 
 /// The most answers that are held for one call. Honest peers need few.
 const MAX_HELD: usize = 8;

@@ -60,7 +60,7 @@ fn after_silence_in_a_row_one_call_tries_again() {
         "twice as long"
     );
     assert!(trial(&mut breaker, later + second(21)).is_some());
-    breaker.record(Evidence::Worked, later);
+    breaker.record(Evidence::Worked(&account(0)), later);
     assert_eq!(breaker.ask(&account(0), later), SendLeave::Free);
 }
 
@@ -109,7 +109,7 @@ fn refused_numbers_cost_the_others_a_second_at_most() {
     assert!((100..130).contains(&dialled), "one a second: {dialled}");
     let next = time + second(1);
     assert!(trial(&mut breaker, next).is_some());
-    breaker.record(Evidence::Worked, next);
+    breaker.record(Evidence::Worked(&account(0)), next);
     assert_eq!(breaker.ask(&account(0), next), SendLeave::Free, "cleared");
 }
 
@@ -190,7 +190,7 @@ fn a_success_in_between_starts_the_count_anew() {
     for number in 0..20 {
         breaker.record(Evidence::Silent(&number.to_string()), now);
         breaker.record(Evidence::Refused(&account(0), &number.to_string()), now);
-        breaker.record(Evidence::Worked, now);
+        breaker.record(Evidence::Worked(&account(0)), now);
     }
     assert_eq!(breaker.ask(&account(0), now), SendLeave::Free);
 }
@@ -236,7 +236,59 @@ fn a_trunk_that_refuses_the_numbers_of_several_accounts_is_tried_call_by_call() 
             breaker.record(Evidence::Refused(&number, number.as_str()), later);
         }
         assert!(breaker.refused.len() <= 60, "{}", breaker.refused.len());
-        breaker.record(Evidence::Worked, later);
+        breaker.record(Evidence::Worked(&account(5000)), later);
         assert_eq!(breaker.ask(&account(5001), later), SendLeave::Free);
     }
+}
+
+#[test]
+fn what_works_for_one_account_does_not_free_another_whose_numbers_are_refused() {
+    let now = Instant::now();
+    let mut breaker = refused(20, now);
+    let mut time = now;
+    for number in 20..100 {
+        breaker.record(Evidence::Worked(&account(1)), time);
+        assert_eq!(trial(&mut breaker, time), None, "{number}");
+        assert_eq!(breaker.ask(&account(1), time), SendLeave::Free);
+        time += second(1);
+        let tries = trial(&mut breaker, time).expect("one a second");
+        breaker.record(Evidence::Refused(&account(0), &number.to_string()), time);
+        breaker.trial_over(tries);
+    }
+    breaker.record(Evidence::Worked(&account(0)), time);
+    assert_eq!(breaker.ask(&account(0), time), SendLeave::Free);
+}
+
+#[test]
+fn an_account_that_has_not_called_for_long_starts_anew() {
+    let now = Instant::now();
+    let mut breaker = refused(20, now);
+    let later = now + SETTINGS.longest_pause;
+    breaker.record(Evidence::Worked(&account(1)), later);
+    assert!(trial(&mut breaker, later).is_some(), "not yet");
+    let later = later + SETTINGS.refusal_pause;
+    breaker.record(Evidence::Worked(&account(1)), later);
+    assert_eq!(breaker.ask(&account(0), later), SendLeave::Free);
+}
+
+#[test]
+fn slowed_accounts_stop_no_trunk_that_works_for_others_however_many_they_are() {
+    let now = Instant::now();
+    let mut breaker = Breaker::new(SETTINGS);
+    for from in 0..200 {
+        for number in 0..20 {
+            breaker.record(Evidence::Refused(&account(from), &number.to_string()), now);
+        }
+        assert!(!breaker.is_tripped(), "{from}");
+        assert_eq!(breaker.ask(&account(from), now), SendLeave::Denied);
+        assert!(breaker.refused.len() <= 60, "{}", breaker.refused.len());
+        breaker.record(Evidence::Worked(&account(5000)), now);
+    }
+    // Nothing works any more.
+    for from in 200..203 {
+        for number in 0..20 {
+            breaker.record(Evidence::Refused(&account(from), &number.to_string()), now);
+        }
+    }
+    assert!(breaker.is_tripped());
 }

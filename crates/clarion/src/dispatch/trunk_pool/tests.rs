@@ -53,7 +53,8 @@ fn pool(settings: &str, answers_options: bool) -> TrunkPool {
 }
 
 fn trunk(answers_options: bool) -> Arc<PooledTrunk> {
-    let settings = "[[trunk]]\nname = \"idle\"\nhost = \"192.0.2.1\"\nprefixes = [\"\"]\n";
+    let settings = "[[trunk]]\nname = \"idle\"\nhost = \"192.0.2.1\"\nprefixes = [\"\"]\n\
+         responses = [{ code = 402, phrase = \"no money\", then = \"trunk-down\" }]\n";
     Arc::clone(&pool(settings, answers_options).trunks()[0])
 }
 
@@ -130,7 +131,11 @@ fn whom_a_trunk_redirects_to_is_not_the_trunk() {
         at: FailedAt::RedirectTarget,
         ..failure
     };
-    for failure in [refusal(402), refusal(407), silence()] {
+    let by_rule = Failure {
+        response: Some((402, "No money".to_owned())),
+        ..refusal(402)
+    };
+    for failure in [by_rule, silence()] {
         let redirecting = trunk(false);
         fail(&redirecting, 1, 19, &redirected(failure.clone()));
         assert_eq!(redirecting.state(), TrunkState::Up, "{failure:?}");
@@ -142,11 +147,15 @@ fn whom_a_trunk_redirects_to_is_not_the_trunk() {
 }
 
 #[test]
-fn a_trunk_that_says_of_every_number_that_it_is_wrong_or_declines_is_no_trunk_that_works() {
-    for code in [403, 404, 603] {
+fn no_code_of_one_accounts_calls_stops_a_trunk_and_those_of_several_accounts_do() {
+    for code in [401, 402, 403, 404, 407, 603] {
         let trunk = trunk(true);
         fail(&trunk, 1, 20, &refusal(code));
-        assert_eq!(trunk.slowed_accounts(), 1, "{code}");
+        assert_eq!(
+            (trunk.state(), trunk.slowed_accounts()),
+            (TrunkState::Up, 1),
+            "{code}"
+        );
         fail(&trunk, 2, 20, &refusal(code));
         fail(&trunk, 3, 20, &refusal(code));
         assert_eq!(trunk.state(), TrunkState::Failing, "{code}");
@@ -221,7 +230,7 @@ async fn a_route_is_dead_for_as_long_as_none_of_its_trunks_is_fit_for_calls() {
     pool.look(&now);
     assert!(reaches("8613800000001") && !reaches("8613900000001"));
     assert_eq!(dead_for("east west"), Some(SignedDuration::from_secs(5)));
-    east.record(Evidence::Worked);
+    east.record(Evidence::Worked(&account(1)));
     pool.look(&now);
     assert_eq!((dead_for("east"), dead_for("east west")), (None, None));
 }

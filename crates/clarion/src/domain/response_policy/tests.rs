@@ -43,10 +43,7 @@ fn what_is_said_of_the_trunk_leaves_the_call_to_another() {
     for code in [402, 403, 429, 501, 408, 503, 302, 488, 606, 401] {
         assert_ne!(judge(code, None).verdict, Verdict::Final, "{code}");
     }
-    for code in [401, 402, 407] {
-        assert_eq!(judge(code, None).verdict, Verdict::TrunkDown, "{code}");
-    }
-    for code in [408, 429, 500, 503, 504] {
+    for code in [401, 402, 407, 408, 429, 500, 503, 504] {
         assert_eq!(judge(code, None).verdict, Verdict::Wait, "{code}");
     }
 }
@@ -69,7 +66,7 @@ fn a_q850_cause_is_believed_where_the_code_is_vague() {
 fn the_rules_of_a_trunk_come_before_those_of_its_kind_and_these_before_the_table() {
     let suspended = ResponseRule {
         phrase: Some("SUSPENDED".to_owned()),
-        ..rule(603..=603, DOWN)
+        ..rule(603..=603, refused(Verdict::TrunkDown))
     };
     let congested = ResponseRule {
         q850: Some(42..=42),
@@ -77,7 +74,10 @@ fn the_rules_of_a_trunk_come_before_those_of_its_kind_and_these_before_the_table
     };
     let policy = ResponsePolicy::new(vec![suspended, congested], CarrierKind::Wholesale);
     let judge = |code, q850, phrase| policy.judge(&refusal(code, q850, phrase));
-    assert_eq!(judge(603, None, "Account suspended"), DOWN);
+    assert_eq!(
+        judge(603, None, "Account suspended"),
+        refused(Verdict::TrunkDown)
+    );
     assert_eq!(judge(603, Some(42), "Decline"), WAIT);
     assert_eq!(judge(603, None, "Decline"), NEXT, "of its kind");
     assert_eq!(

@@ -25,6 +25,9 @@ async fn refusing() -> Telephone {
     .await
 }
 
+/// A carrier that says 402 for its customer, never for a callee, is left alone for an hour.
+const DOWN_AT_402: &str = "responses = [{ code = 402, then = \"trunk-down\" }]\npause_seconds = 3600\nlongest_pause_seconds = 3600";
+
 /// Who answers whatever the number.
 async fn answering() -> Telephone {
     Telephone::that(Script::hang_up_after(Duration::from_millis(200))).await
@@ -33,7 +36,6 @@ async fn answering() -> Telephone {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_said_of_the_trunk_leaves_the_call_to_another() {
     let (first, second) = (refusing().await, answering().await);
-    // Each code has a trunk of its own: one that said that it is down gets no more calls.
     let codes = [300, 400, 401, 402, 403, 408, 429, 488, 501, 503, 580, 606];
     let refusing = codes.map(|code| {
         let more = format!("priority = 1\nprefixes = [\"861380{code}\"]");
@@ -100,10 +102,8 @@ async fn a_trunk_has_rules_of_its_own() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trunk_that_says_that_it_is_down_gets_no_calls_for_a_while() {
     let (first, second) = (refusing().await, answering().await);
-    let trunks = first.wide_trunk(
-        "first",
-        "priority = 1\npause_seconds = 3600\nlongest_pause_seconds = 3600",
-    ) + &second.wide_trunk("second", "priority = 2");
+    let trunks = first.wide_trunk("first", &format!("priority = 1\n{DOWN_AT_402}"))
+        + &second.wide_trunk("second", "priority = 2");
     let stage = Stage::on(&trunks, "").await;
     for number in ["13800000402", "13800000001", "13800000002"] {
         let sid = stage.call(number, HELLO).await;
@@ -136,7 +136,7 @@ async fn refused_numbers_of_one_customer_do_not_delay_another() {
         println!("beside {refused} refused numbers: {middle:?} (median), {longest:?} at most");
         middle
     });
-    assert!((100..=1000).contains(&refused), "{refused} were refused");
+    assert!((20..=1000).contains(&refused), "{refused} were refused");
     // A call that has to wait for a trial waits for a second.
     let limit = 3 * without + Duration::from_millis(500);
     assert!(with_median < limit, "{with_median:?}, not {limit:?}");
@@ -226,8 +226,8 @@ async fn a_trunk_is_not_down_because_somebody_whom_it_redirects_to_is() {
         (method == "INVITE").then_some((302, contact))
     };
     let peer = SipPeer::start(redirects).await;
-    let more = "follow_redirects = true\npause_seconds = 3600\nlongest_pause_seconds = 3600";
-    let trunk = trunk_over("redirects", &[&peer], more);
+    let more = format!("follow_redirects = true\n{DOWN_AT_402}");
+    let trunk = trunk_over("redirects", &[&peer], &more);
     let stage = Stage::on(&trunk, "[dispatch]\nretry_seconds = 600\n").await;
     for number in ["13800000001", "13800000002"] {
         let sid = stage.call(number, HELLO).await;
@@ -279,11 +279,9 @@ fn trunk_over(name: &str, peers: &[&SipPeer], more: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trunk_that_asks_to_wait_is_not_asked_before_where_another_one_is_down() {
     let (down, busy) = (saying(402, "").await, saying(503, "Retry-After: 3").await);
-    let trunks = trunk_over(
-        "down",
-        &[&down],
-        "priority = 1\npause_seconds = 3600\nlongest_pause_seconds = 3600",
-    ) + &trunk_over("busy", &[&busy], "priority = 2");
+    let is_down = format!("priority = 1\n{DOWN_AT_402}");
+    let trunks =
+        trunk_over("down", &[&down], &is_down) + &trunk_over("busy", &[&busy], "priority = 2");
     let stage = Stage::on(&trunks, "[dispatch]\nretry_seconds = 1\n").await;
     // It finds out that the first is down.
     let sid = stage.call("13800000001", HELLO).await;

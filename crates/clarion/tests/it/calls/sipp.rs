@@ -59,7 +59,7 @@ async fn what_sipp_says_of_the_trunk_leaves_the_call_to_the_next() {
     for (code, phrase, rules) in refusals {
         let sipp = refusing(code, phrase, "").await;
         let more = format!("priority = 1\n{rules}");
-        // Each has numbers of its own: one that said that it is down gets no more calls.
+        // Each has numbers of its own.
         trunks += &sipp.trunk(&format!("refuses-{code}"), &format!("861380{code}"), &more);
         first.push(sipp);
     }
@@ -184,35 +184,45 @@ const SHUT: [(u16, &str); 3] = [
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sipp_that_has_shut_our_account_is_down_whatever_its_code_means() {
+async fn what_sipp_says_of_our_account_leaves_the_call_to_the_next_trunk_and_stops_none() {
+    let calls_each = 2;
     let second = answering(6).await;
     let (mut trunks, mut first) = (second.trunk("second", "", "priority = 2"), Vec::new());
     for (code, phrase) in SHUT {
-        // It plays one call, and fails with another one.
-        let sipp = refusing(code, phrase, "").await;
-        let more = "priority = 1\npause_seconds = 3600\nlongest_pause_seconds = 3600";
-        trunks += &sipp.trunk(&format!("shut-{code}"), &format!("861380{code}"), more);
+        let sipp = saying_of_all(code, phrase, "", calls_each).await;
+        trunks += &sipp.trunk(
+            &format!("shut-{code}"),
+            &format!("861380{code}"),
+            NEVER_AGAIN,
+        );
         first.push(sipp);
     }
     let stage = Stage::on(&trunks, "").await;
     for (code, phrase) in SHUT {
-        let sid = stage.call(&format!("1380{code}0000"), HELLO).await;
-        assert_eq!(field(&stage.report_of(&sid).await, "state"), "0", "{code}");
-        let legs = stage.legs(&sid).await;
-        let codes: Vec<_> = legs.iter().map(|leg| leg.sip_code).collect();
-        assert_eq!(codes, [Some(code), Some(200)]);
-        assert_eq!(legs[0].phrase.as_deref(), Some(phrase));
-        // The next call does not ask it.
-        let sid = stage.call(&format!("1380{code}0001"), HELLO).await;
-        assert_eq!(field(&stage.report_of(&sid).await, "state"), "0", "{code}");
-        let legs = stage.legs(&sid).await;
-        assert_eq!(legs.len(), 1, "{code}");
-        assert_eq!(legs[0].trunk, "second");
+        for number in 0..calls_each {
+            let sid = stage.call(&format!("1380{code}000{number}"), HELLO).await;
+            assert_eq!(field(&stage.report_of(&sid).await, "state"), "0", "{code}");
+            let legs = stage.legs(&sid).await;
+            let codes: Vec<_> = legs.iter().map(|leg| leg.sip_code).collect();
+            assert_eq!(codes, [Some(code), Some(200)]);
+            assert_eq!(legs[0].phrase.as_deref(), Some(phrase));
+        }
     }
     for sipp in first {
         sipp.end_satisfied().await;
     }
     second.end_satisfied().await;
+}
+
+/// A trunk that is down gets no further call.
+const NEVER_AGAIN: &str = "priority = 1\npause_seconds = 3600\nlongest_pause_seconds = 3600";
+
+/// A SIPp that refuses so many calls.
+async fn saying_of_all(code: u16, phrase: &str, ringing: &str, calls: u32) -> Sipp {
+    let play = Play::new("refuse").calls(calls).key("number", ANY_NUMBER);
+    let play = play.key("code", code).key("phrase", phrase);
+    let play = play.key("header", "X-Reason: none").key("ringing", ringing);
+    play.start().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -226,12 +236,12 @@ async fn what_sipp_says_of_an_account_after_it_has_rung_stops_neither_the_call_n
     let second = answering(1).await;
     let mut trunks = second.trunk("second", "", "priority = 2");
     for (code, phrase) in SHUT {
-        let play = Play::new("refuse").calls(2).key("number", ANY_NUMBER);
-        let play = play.key("code", code).key("phrase", phrase);
-        let play = play.key("header", "X-Reason: none").key("ringing", RINGING);
-        let sipp = play.start().await;
-        let more = "priority = 1\npause_seconds = 3600\nlongest_pause_seconds = 3600";
-        trunks += &sipp.trunk(&format!("rings-{code}"), &format!("861380{code}"), more);
+        let sipp = saying_of_all(code, phrase, RINGING, 2).await;
+        trunks += &sipp.trunk(
+            &format!("rings-{code}"),
+            &format!("861380{code}"),
+            NEVER_AGAIN,
+        );
         sipps.push(sipp);
     }
     let stage = Stage::on(&trunks, "").await;
