@@ -25,7 +25,7 @@ use crate::server::{self, BenchServer};
 const POLL: Duration = Duration::from_millis(100);
 /// What does not happen within this time does not happen.
 const PATIENCE: Duration = Duration::from_secs(120);
-const RENDERED: &str = "clarion_prompts_ahead_total{result=\"rendered\"}";
+const RENDERED: &str = "clarion_prompts_prerendered_total{result=\"rendered\"}";
 const ANSWERED: &str = "clarion_calls{state=\"answered\"}";
 
 /// Packets of calls, which count when these are over.

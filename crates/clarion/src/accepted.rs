@@ -89,7 +89,7 @@ impl AcceptedPrompts {
 }
 
 fn show(waiting: usize) {
-    metrics::gauge!("clarion_prompts_ahead_waiting").set(waiting as f64);
+    metrics::gauge!("clarion_prompts_prerender_waiting").set(waiting as f64);
 }
 
 impl Lines {
@@ -98,7 +98,8 @@ impl Lines {
         let own = self.lines.iter().find(|(sid, _)| *sid == account);
         let own = own.map_or(0, |(_, line)| line.len());
         if self.count >= MAX_AHEAD {
-            metrics::counter!("clarion_prompts_ahead_total", "result" => "given up").increment(1);
+            metrics::counter!("clarion_prompts_prerendered_total", "result" => "given up")
+                .increment(1);
             let longest = self.lines.iter_mut().max_by_key(|(_, line)| line.len());
             match longest {
                 Some((_, line)) if line.len() > own + 1 => line.pop_back(),

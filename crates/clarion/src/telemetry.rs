@@ -135,7 +135,7 @@ pub const METRICS: &[Metric] = {
         ),
         metric(
             Counter,
-            "clarion_http_answers_total",
+            "clarion_http_responses_total",
             &["operation", "code"],
             "answers by statusCode; accepted calls are those of LandingCalls and VoiceVerify with 000000",
         ),
@@ -251,13 +251,13 @@ pub const METRICS: &[Metric] = {
         ),
         metric(
             Counter,
-            "clarion_prompts_ahead_total",
+            "clarion_prompts_prerendered_total",
             &["result"],
             "prompts that were to be rendered while their calls waited: `rendered`, `failed`, or `given up` because too many waited",
         ),
         metric(
             Gauge,
-            "clarion_prompts_ahead_waiting",
+            "clarion_prompts_prerender_waiting",
             &[],
             "prompts that wait to be rendered ahead of their calls",
         ),
@@ -293,7 +293,7 @@ pub const METRICS: &[Metric] = {
         ),
         metric(
             Counter,
-            "clarion_callback_looks_total",
+            "clarion_callback_polls_total",
             &[],
             "looks for callbacks that are due; what this process itself owes is mostly sent without one",
         ),
@@ -394,9 +394,9 @@ fn begin_at_zero() {
         metrics::counter!("clarion_intake_incidents_total", "result" => result.as_str())
             .increment(0);
     }
-    metrics::gauge!("clarion_prompts_ahead_waiting").set(0.0);
+    metrics::gauge!("clarion_prompts_prerender_waiting").set(0.0);
     for result in ["rendered", "failed", "given up"] {
-        metrics::counter!("clarion_prompts_ahead_total", "result" => result).increment(0);
+        metrics::counter!("clarion_prompts_prerendered_total", "result" => result).increment(0);
     }
     for outcome in VoiceOutcome::ALL {
         metrics::counter!("clarion_voice_texts_total", "voice" => EMBEDDED, "result" => outcome.as_str())

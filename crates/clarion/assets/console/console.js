@@ -73,19 +73,37 @@ function replace(region, html) {
   noteAges(region);
 }
 
+// Something comes every 5 seconds, if only a heartbeat. A cable that was pulled says nothing at all.
+const LONGEST_SILENCE = 20000;
+
 function watch(region) {
   let source = null;
   let isOver = false;
+  let silence = 0;
+  const listen = () => {
+    clearTimeout(silence);
+    silence = setTimeout(() => {
+      stale.hidden = false;
+      end();
+      begin();
+    }, LONGEST_SILENCE);
+  };
   const begin = () => {
     if (source || isOver || document.hidden) return;
     source = new EventSource(region.dataset.live);
+    listen();
     const show = (event) => {
+      listen();
       replace(region, event.data);
       stale.hidden = true;
     };
     source.onmessage = show;
+    source.addEventListener("heartbeat", listen);
     // The server is there, but cannot look.
-    source.addEventListener("stale", () => { stale.hidden = false; });
+    source.addEventListener("stale", () => {
+      listen();
+      stale.hidden = false;
+    });
     source.addEventListener("last", (event) => {
       show(event);
       isOver = true;
@@ -107,6 +125,7 @@ function watch(region) {
     };
   };
   const end = () => {
+    clearTimeout(silence);
     if (source) source.close();
     source = null;
   };

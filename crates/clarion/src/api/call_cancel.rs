@@ -65,7 +65,7 @@ async fn mark(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
         .await
         .map_err(|error| unavailable(&error))?;
     let Some(state) = cancelled else {
-        return Err(too_late(api, request, &sid).await);
+        return Err(too_late(api, request, &sid, before_answer).await);
     };
     tracing::info!(callSid = %sid, "cancelled by its application");
     Ok(Content::Group(
@@ -78,13 +78,19 @@ async fn mark(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
 }
 
 /// Why a call was not cancelled.
-async fn too_late(api: &Api, request: &Authenticated, sid: &CallSid) -> Refusal {
+async fn too_late(
+    api: &Api,
+    request: &Authenticated,
+    sid: &CallSid,
+    before_answer: bool,
+) -> Refusal {
     match call_result::progress_of(api, request, sid.as_str()).await {
         Err(refusal) => refusal,
-        Ok((_, progress)) if progress.state != CallState::Ended => Refusal::new(
+        Ok((_, progress)) if before_answer && progress.state != CallState::Ended => Refusal::new(
             StatusCode::CallOver,
             "type: the call has been answered; type 0 ends it all the same",
         ),
+        // Somebody has confirmed it, too: that is not undone.
         Ok(_) => StatusCode::CallOver.into(),
     }
 }

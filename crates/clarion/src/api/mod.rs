@@ -249,7 +249,7 @@ async fn measure(request: Request, next: Next) -> Response {
         .extensions()
         .get::<StatusCode>()
         .map_or("", |code| code.code());
-    metrics::counter!("clarion_http_answers_total", "operation" => operation, "code" => code)
+    metrics::counter!("clarion_http_responses_total", "operation" => operation, "code" => code)
         .increment(1);
     answer
 }

@@ -220,7 +220,7 @@ impl Worker {
             after: std::mem::take(&mut self.look_after),
             full: lock(&self.places).full_accounts(),
         };
-        metrics::counter!("clarion_callback_looks_total").increment(1);
+        metrics::counter!("clarion_callback_polls_total").increment(1);
         if look.after.is_empty() {
             self.quiet.begin_look();
             self.next_due = None;

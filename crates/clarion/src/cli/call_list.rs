@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::{call_story, print};
 use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call::CallSid;
-use crate::domain::call_record::{CallFilter, CallSearch};
+use crate::domain::call_record::{CallFilter, CallLife, CallSearch};
 use crate::domain::call_state::CallState;
 use crate::domain::outcome::Outcome;
 use crate::management::{Management, ManagementError};
@@ -88,7 +88,11 @@ impl ListCalls {
             account: self.account,
             app: self.app,
             number: digits(self.number).transpose()?,
-            alive: self.alive,
+            life: if self.alive {
+                CallLife::Alive
+            } else {
+                CallLife::Any
+            },
             from: self.from.map(|from| management.sid_at(from)),
             before: self.before.or(to),
             search: CallSearch {

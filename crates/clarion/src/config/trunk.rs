@@ -56,7 +56,7 @@ pub struct TrunkHealthSettings {
     /// From one call that tries it to the next, where it refuses every number.
     pub refusal_pause: Duration,
     /// Different numbers in a row to which it said nothing.
-    pub silences: u32,
+    pub timeouts: u32,
     pub first_pause: Duration,
     pub longest_pause: Duration,
 }
@@ -174,7 +174,7 @@ fn health(section: &mut Section) -> Result<TrunkHealthSettings, Mistake> {
     Ok(TrunkHealthSettings {
         refusals: section.number("refusals", 1..=10_000)?,
         refusal_pause: section.seconds("refusal_pause_seconds", 1..=LONGEST)?,
-        silences: section.number("silences", 1..=10_000)?,
+        timeouts: section.number("timeouts", 1..=10_000)?,
         first_pause,
         longest_pause,
     })

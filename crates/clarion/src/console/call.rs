@@ -104,7 +104,9 @@ struct CallbackRow {
     mark: Mark,
     status: String,
     took: String,
+    /// What the receiver has answered, or in our words why it could not.
     answer: String,
+    is_ours: bool,
 }
 
 pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
@@ -309,6 +311,7 @@ fn callback_box(
             .clone()
             .or_else(|| attempt.answer.clone())
             .unwrap_or_default(),
+        is_ours: attempt.error.is_some(),
     };
     CallbackBox {
         mark: callback_mark(callback.state, words),

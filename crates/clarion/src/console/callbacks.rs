@@ -104,7 +104,9 @@ struct ReceiverRow {
     failures: u32,
     mark: Option<Mark>,
     /// What the last attempt brought.
+    /// What it has answered last, or in our words why it could not.
     said: String,
+    is_ours: bool,
 }
 
 struct CallbackLine {
@@ -250,6 +252,7 @@ fn receiver_row(console: &Console, receiver: &WaitingReceiver, words: &Words) ->
         failures: receiver.failures,
         mark: last.map(|last| delivery_mark(last.verdict, words)),
         said: said.unwrap_or_default(),
+        is_ours: last.is_some_and(|last| last.error.is_some()),
     }
 }
 

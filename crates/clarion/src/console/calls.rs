@@ -16,7 +16,7 @@ use super::shown::{CallRow, Choice, outcome_mark, state_mark};
 use super::visit::Visit;
 use super::words::{Words, fill};
 use crate::domain::call::CallSid;
-use crate::domain::call_record::{CallFilter, CallPage, CallSearch};
+use crate::domain::call_record::{CallFilter, CallLife, CallPage, CallSearch};
 use crate::domain::call_state::CallState;
 use crate::domain::outcome::Outcome;
 
@@ -101,7 +101,14 @@ impl WantedCalls {
             account: self.parsed("account", words.calls_bad_account)?,
             app: self.parsed("app", words.calls_bad_app)?,
             number: digits("number")?,
-            alive: self.text("which") == Some(ALIVE),
+            // The queue is looked at alone, however many calls have ended since.
+            life: match state {
+                Some(CallState::Queued) => CallLife::Alive,
+                Some(CallState::Ended) => CallLife::Any,
+                Some(_) => CallLife::Running,
+                None if self.text("which") == Some(ALIVE) => CallLife::Alive,
+                None => CallLife::Any,
+            },
             from: moment("from")?,
             before: self.before.clone().or(to),
             search: CallSearch {

@@ -147,7 +147,7 @@ where
             }
             let changed = self.changed().await;
             if changed.is_some() || is_heartbeat_due {
-                return Some(changed.unwrap_or_else(|| ": heartbeat\n\n".to_owned()));
+                return Some(changed.unwrap_or_else(|| written("heartbeat", "yes")));
             }
         }
         None

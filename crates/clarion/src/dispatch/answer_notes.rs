@@ -2,7 +2,7 @@
 //!
 //! Somebody who has picked up is not kept waiting for a database that is away or a disk that is full: the answer is acknowledged all the same. If
 //! the process died before the database knows of it, nobody could hang up. So what that takes is noted in a file whose room on the disk was taken
-//! when the server started. The next start reads it, hangs up what it finds, and only then wipes it. A note about a call that is over costs one BYE, to
+//! when the server started. The next start reads it, hangs up what it finds, and wipes what a trunk has confirmed. A note about a call that is over costs one BYE, to
 //! which nobody listens any more; so no clock is asked how old a note is, which somebody may have set meanwhile.
 
 use std::collections::HashSet;
@@ -38,8 +38,8 @@ pub struct AnswerNotes {
     file: Option<Arc<NotesFile>>,
     /// The place of the next note.
     next: AtomicU64,
-    /// What the life before this one has noted.
-    found: Mutex<Vec<AnswerNote>>,
+    /// What earlier lives have noted, and its places.
+    found: Mutex<Vec<(u64, AnswerNote)>>,
 }
 
 #[derive(Debug)]
@@ -60,10 +60,10 @@ impl NotesFile {
     }
 
     /// Wipes what this life has not written. Written over, never shortened: the room is kept.
-    fn wipe(&self) -> io::Result<()> {
-        for place in 0..SLOTS {
+    fn wipe(&self, places: &[u64]) -> io::Result<()> {
+        for place in places {
             let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-            if !own.contains(&place) {
+            if !own.contains(place) {
                 self.file.write_all_at(&[0; ROOM], place * ROOM as u64)?;
             }
         }
@@ -80,25 +80,25 @@ impl AnswerNotes {
         let Ok((file, found)) = opened else {
             return Self::default();
         };
-        let (places, found): (Vec<u64>, Vec<AnswerNote>) = found.into_iter().unzip();
+        let last = found.last().map(|(place, _)| *place);
         let own = Mutex::default();
         Self {
             file: Some(Arc::new(NotesFile { file, own })),
             // Until those that were found are done with, a further life must find them again.
-            next: AtomicU64::new(places.last().map_or(0, |last| last + 1)),
+            next: AtomicU64::new(last.map_or(0, |last| last + 1)),
             found: Mutex::new(found),
         }
     }
 
-    /// Legs of an earlier life that may still be up; told once.
-    pub fn take_found(&self) -> Vec<AnswerNote> {
+    /// Legs of an earlier life that may still be up, and the places of their notes; told once.
+    pub fn take_found(&self) -> Vec<(u64, AnswerNote)> {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut found)
     }
 
-    /// What was found is done with. Until then the next life would find it again.
-    pub async fn wipe(&self) {
-        let wipe = |file: &NotesFile| file.wipe();
+    /// What was found there is done with. Until then the next life would find it again.
+    pub async fn wipe(&self, places: Vec<u64>) {
+        let wipe = move |file: &NotesFile| file.wipe(&places);
         self.on_disk("the notes of an earlier life could not be wiped", wipe)
             .await;
     }
@@ -183,7 +183,7 @@ mod tests {
     /// What the next life finds, which is killed before it is done.
     fn found(folder: &Path) -> Vec<String> {
         let found = AnswerNotes::open(folder).take_found();
-        found.into_iter().map(|note| note.dialog).collect()
+        found.into_iter().map(|(_, note)| note.dialog).collect()
     }
 
     #[tokio::test]
@@ -200,7 +200,9 @@ mod tests {
         let next_life = AnswerNotes::open(folder.path());
         assert_eq!(next_life.take_found().len(), 2);
         assert!(next_life.take_found().is_empty());
-        next_life.wipe().await;
+        next_life.wipe(vec![1]).await;
+        assert_eq!(found(folder.path()), ["first"], "it is not confirmed");
+        next_life.wipe(vec![0]).await;
         assert!(found(folder.path()).is_empty());
         assert_eq!(length(), SLOTS * ROOM as u64);
     }
@@ -216,7 +218,7 @@ mod tests {
         let next_life = AnswerNotes::open(folder.path());
         next_life.keep(&note(now(), "third")).await;
         assert_eq!(found(folder.path()), ["first", "second", "third"]);
-        next_life.wipe().await;
+        next_life.wipe(vec![0, 1, 2]).await;
         assert_eq!(found(folder.path()), ["third"]);
     }
 

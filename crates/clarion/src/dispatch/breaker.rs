@@ -1,7 +1,7 @@
 //! A trunk that keeps failing is left alone for a while, then tried with one call.
 //!
-//! A number that is refused says little about the trunk, so only different numbers count, and one call that gets through clears the trunk.
-//! Many refused numbers of one account say more about the account: its calls are sent one by one, a second apart (`refusal_pause_seconds`), and
+//! A number that is refused says little about the trunk, so only different numbers count, and one call that gets through clears the trunk, and its
+//! account. Many refused numbers of one account say more about the account: its calls are sent one by one, a second apart (`refusal_pause_seconds`), and
 //! nobody else's, until one of its own gets through. Only if several accounts fare like that, and nothing gets through, the trunk is tried call by
 //! call for all. A trunk that says nothing, or that says that it is down, is left alone for longer each time.
 
@@ -33,7 +33,7 @@ pub enum Evidence<'a> {
 #[derive(Debug)]
 pub struct Breaker {
     settings: TrunkHealthSettings,
-    /// Accounts whose numbers it refused since something worked, and those whose calls are sent one by one.
+    /// Accounts of whom it refused numbers, until something of their own works, or for as long as they call.
     refused: HashMap<AccountSid, RefusedAccount>,
     silent: HashSet<u64>,
     pauses: u32,
@@ -42,12 +42,13 @@ pub struct Breaker {
     trials: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct RefusedAccount {
     /// Since something of its own worked.
     numbers: HashSet<u64>,
     /// So many of them were new since anything worked, up to as many as are needed for a judgement.
     news: usize,
+    refused_at: Instant,
     calls: OneByOne,
 }
 
@@ -86,11 +87,6 @@ impl OneByOne {
 
     fn is_on(&self) -> bool {
         self.paused_until.is_some()
-    }
-
-    /// There has been reason to for the last time long ago.
-    fn is_stale(&self, now: Instant, long: Duration) -> bool {
-        self.paused_until.is_none_or(|until| now >= until + long)
     }
 
     fn pause_for(&mut self, time: Duration, now: Instant) {
@@ -176,7 +172,7 @@ impl Breaker {
             Evidence::Worked(account) => self.work(account, now),
             Evidence::Refused(account, number) => self.refuse(account, number, now),
             Evidence::Silent(number) => {
-                let is_many = self.settings.silences as usize;
+                let is_many = self.settings.timeouts as usize;
                 self.silent.insert(hash(number));
                 // One silence says nothing new about a trunk that refuses numbers: it is there.
                 if self.pauses > 0 || self.silent.len() >= is_many {
@@ -192,9 +188,9 @@ impl Breaker {
         self.silent.clear();
         self.pauses = 0;
         self.all = OneByOne::default();
-        let long = self.settings.longest_pause;
+        let is_recent = |at: Instant| now < at + self.settings.longest_pause;
         self.refused
-            .retain(|of, own| of != account && !own.calls.is_stale(now, long));
+            .retain(|of, own| of != account && is_recent(own.refused_at));
         for own in self.refused.values_mut() {
             own.news = 0;
         }
@@ -204,14 +200,21 @@ impl Breaker {
     fn refuse(&mut self, account: &AccountSid, number: &str, now: Instant) {
         let (is_many, pause) = (self.settings.refusals as usize, self.settings.refusal_pause);
         if !self.refused.contains_key(account) && self.refused.len() >= MANY_ACCOUNTS * is_many {
-            let mut known = self.refused.iter();
-            let without_news = known.find(|(_, own)| own.news == 0);
-            let Some(of) = without_news.map(|(of, _)| of.clone()) else {
+            let without_news = self.refused.iter().filter(|(_, own)| own.news == 0);
+            let oldest = without_news.min_by_key(|(_, own)| own.refused_at);
+            let Some(of) = oldest.map(|(of, _)| of.clone()) else {
                 return self.all.pause_for(pause, now);
             };
             self.refused.remove(&of);
         }
-        let own = self.refused.entry(account.clone()).or_default();
+        let first = RefusedAccount {
+            numbers: HashSet::new(),
+            news: 0,
+            refused_at: now,
+            calls: OneByOne::default(),
+        };
+        let own = self.refused.entry(account.clone()).or_insert(first);
+        own.refused_at = now;
         // A number that is known to be refused says nothing new: another one tries at once.
         if !own.numbers.insert(hash(number)) {
             return;

@@ -297,7 +297,7 @@ impl CallRunner {
         let trunk = &channel.trunk;
         let trunk_try = TrunkTry {
             number: progress.tries + 1,
-            trunk: Arc::clone(trunk),
+            trunk: trunk.name().to_owned(),
         };
         let request = self.request(progress, &trunk_try, trunk, plan, paid);
         let dialled = self

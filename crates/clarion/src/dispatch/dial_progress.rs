@@ -1,12 +1,10 @@
 //! How far a claimed call has come, in the hands of its task.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use super::trunk_pool::PooledTrunk;
 use crate::domain::claim::{CallUpdate, ClaimedCall};
 use crate::domain::leg::Leg;
 use crate::domain::notice::keys::CalleeChoice;
@@ -82,5 +80,5 @@ impl DialProgress {
 pub struct TrunkTry {
     /// Counted over all trunks and rounds of the call.
     pub number: u32,
-    pub trunk: Arc<PooledTrunk>,
+    pub trunk: String,
 }

@@ -226,7 +226,7 @@ impl Playback {
             Ok(_) => "rendered",
             Err(_) => "failed",
         };
-        metrics::counter!("clarion_prompts_ahead_total", "result" => result).increment(1);
+        metrics::counter!("clarion_prompts_prerendered_total", "result" => result).increment(1);
         if let Err(error) = rendered {
             tracing::debug!(%error, "a prompt could not be rendered ahead");
         }

@@ -199,6 +199,7 @@ impl CallRecorder {
                     self.note(self.node.clock.now(), trunk, dialog.as_ref())
                         .await;
                     recorded.done();
+                    due = None;
                 }
                 (_, due) => {
                     let waiting = tokio::time::sleep_until(due.unwrap_or_else(Instant::now));
@@ -214,7 +215,11 @@ impl CallRecorder {
     }
 
     /// After the answer. What the database does not take now is tried again while the callee waits; if they do not, the end makes it good.
-    async fn write_choice(&self, progress: &DialProgress, chosen: &mut Option<UnrecordedChoice>) {
+    async fn write_choice(
+        &self,
+        progress: &mut DialProgress,
+        chosen: &mut Option<UnrecordedChoice>,
+    ) {
         if progress.unwritten.is_some() {
             return;
         }
@@ -230,8 +235,8 @@ impl CallRecorder {
         };
         match self.advance(&progress.claimed, step).await {
             Ok(true) => recorded.done(),
-            // It is not ours any more: whoever has it does not know of this.
-            Ok(false) => {}
+            // Somebody has cancelled it before, or it is not ours any more, and whoever has it does not know of this.
+            Ok(false) => progress.choice = None,
             Err(_) => *chosen = Some(UnrecordedChoice { choice, recorded }),
         }
         self.recorded_point.reach();
@@ -280,8 +285,9 @@ impl CallRecorder {
         update: &CallUpdate,
         waiting: &[AnswerRecorded],
     ) {
-        if waiting.iter().any(AnswerRecorded::is_done) {
-            return; // It is noted already.
+        // It is noted already, while it waited, or when it was tried before.
+        if waiting.iter().all(AnswerRecorded::is_done) {
+            return;
         }
         if let (CallUpdate::Answered { at, dialog }, Some(trunk)) = (update, &progress.trunk) {
             self.note(*at, trunk, dialog.as_ref()).await;
@@ -319,7 +325,7 @@ impl CallRecorder {
         }
         let dialling = CallUpdate::Dialling {
             tries: trunk_try.number,
-            trunk: trunk_try.trunk.name().to_owned(),
+            trunk: trunk_try.trunk.clone(),
             at: now,
             dialog: stored(dialog).ok_or(NoLeave::Unwritten)?,
         };
@@ -340,9 +346,8 @@ impl CallRecorder {
         let sid = &progress.claimed.call.sid;
         self.running.set_state(sid, CallState::Dialling);
         measure_setup(progress, trunk_try, self.node.clock.now());
-        progress.trunk = Some(trunk_try.trunk.name().to_owned());
+        progress.trunk = Some(trunk_try.trunk.clone());
         progress.dialled_at.get_or_insert(now);
-        trunk_try.trunk.leave().await;
         grant(leave);
         Ok(())
     }

@@ -85,20 +85,23 @@ impl Recovery {
     }
 
     /// Hangs up legs that the life before this one had noted, because the database may not know of them. Some of them may be over. It is waited for
-    /// a moment; until all trunks have answered, or are known not to, the notes stay.
+    /// a moment. A note stays, for the next life, until its trunk has confirmed that the leg is down, or is no trunk any more.
     pub async fn hang_up_noted(&self) {
         let (notes, pool) = (Arc::clone(&self.recorder.notes), Arc::clone(&self.pool));
         let hung_up = tokio::spawn(async move {
-            futures_util::stream::iter(notes.take_found())
-                .for_each_concurrent(ENDS_AT_ONCE, async |note| {
+            let done = futures_util::stream::iter(notes.take_found())
+                .map(async |(place, note)| {
                     let dialog = serde_json::from_str::<DialogSnapshot>(&note.dialog);
-                    if let (Ok(dialog), Some(trunk)) = (dialog, pool.named(&note.trunk)) {
-                        let ended = trunk.line.end_orphan(&dialog).await;
-                        tracing::info!(noted = %note.at, ?ended, "a leg that only a note may know of was hung up");
-                    }
+                    let (Ok(dialog), Some(trunk)) = (dialog, pool.named(&note.trunk)) else {
+                        return Some(place);
+                    };
+                    let ended = trunk.line.end_orphan(&dialog).await;
+                    tracing::info!(noted = %note.at, ?ended, "a leg that only a note may know of was to be hung up");
+                    matches!(ended, Ok(true)).then_some(place)
                 })
-                .await;
-            notes.wipe().await;
+                .buffer_unordered(ENDS_AT_ONCE);
+            let done: Vec<_> = done.collect().await;
+            notes.wipe(done.into_iter().flatten().collect()).await;
         });
         let _ = timeout(HANG_UP_FIRST, hung_up).await;
     }
@@ -107,7 +110,8 @@ impl Recovery {
         let sid = &orphan.claimed.call.sid;
         let may_dial = match orphan.state {
             CallState::Queued | CallState::Claimed => true,
-            CallState::Dialling => self.redial,
+            // The plan of a notice says what comes after an attempt that is lost.
+            CallState::Dialling => self.redial && orphan.claimed.call.notice.is_none(),
             _ => false,
         };
         if may_dial {
@@ -155,21 +159,23 @@ impl Recovery {
         name.and_then(|name| self.pool.named(name))
     }
 
-    /// Best effort. It is waited for a moment. A trunk may not answer for seconds; then the rest happens beside everything else, and a note is kept:
-    /// once the end is written, nothing else knows of the leg, should this process be lost as well.
+    /// Best effort. It is waited for a moment. A trunk may not answer for seconds; then the rest happens beside everything else. A leg that is not known
+    /// to be down is noted: once the end is written, nothing else knows of it, should this process be lost as well.
     async fn hang_up(&self, orphan: &OrphanedCall) {
         if let (Some(dialog), Some(trunk)) = (dialog(orphan), self.trunk(orphan)) {
             let (line, sid) = (Arc::clone(&trunk.line), orphan.claimed.call.sid.clone());
             let hung_up = tokio::spawn(async move {
-                match line.end_orphan(&dialog).await {
+                let ended = line.end_orphan(&dialog).await;
+                match &ended {
                     Ok(true) => tracing::info!(callSid = %sid, "an orphaned leg was hung up"),
                     Ok(false) => tracing::warn!(callSid = %sid, "an orphaned leg did not answer"),
                     Err(error) => {
                         tracing::warn!(%error, callSid = %sid, "an orphaned leg could not be hung up");
                     }
                 }
+                matches!(ended, Ok(true))
             });
-            if timeout(HANG_UP_FIRST, hung_up).await.is_err() {
+            if !matches!(timeout(HANG_UP_FIRST, hung_up).await, Ok(Ok(true))) {
                 let now = self.recorder.node.clock.now();
                 (self.recorder)
                     .note(now, trunk.name(), orphan.dialog.as_ref())

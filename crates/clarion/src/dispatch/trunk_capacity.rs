@@ -1,7 +1,6 @@
 //! What this node may use of a trunk: so many channels, and starts that keep an even distance, so that no second has more of them than was
-//! granted, but for one. Between a start and its INVITE there is a commit: where several end together, their INVITEs are kept apart once more.
+//! granted, but for one.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -11,7 +10,6 @@ use crate::domain::trunk_grants::{GrantRequest, TrunkCapacity, TrunkGrant};
 
 /// Calls may be claimed for starts that are no further away than this.
 const AHEAD: Duration = Duration::from_millis(100);
-const SECOND: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct GrantedCapacity {
@@ -23,8 +21,6 @@ pub struct GrantedCapacity {
     in_use: u32,
     waiting: u32,
     next_start: Instant,
-    /// When the last INVITEs left, the newest last.
-    left_at: VecDeque<Instant>,
     /// Calls were due that found nothing left.
     wants_more: bool,
     questions: i64,
@@ -46,7 +42,6 @@ impl GrantedCapacity {
             in_use: 0,
             waiting: 0,
             next_start: now,
-            left_at: VecDeque::new(),
             wants_more: false,
             questions: 0,
             is_in_doubt: false,
@@ -129,18 +124,6 @@ impl GrantedCapacity {
         let start = self.next_start.max(now);
         self.next_start = start + self.distance().unwrap_or_default();
         (start > now).then_some(start)
-    }
-
-    /// The moment at which an INVITE may leave whose call has started and is written down, where that is not now. It is taken.
-    pub fn leave(&mut self, now: Instant) -> Option<Instant> {
-        let in_a_second = usize::try_from(self.grant.rate / 1000).unwrap_or(0) + 1;
-        let beyond = self.left_at.len().saturating_sub(in_a_second);
-        self.left_at.drain(..beyond);
-        let is_full = self.left_at.len() == in_a_second;
-        let first = self.left_at.front().filter(|_| is_full);
-        let at = first.map_or(now, |first| now.max(*first + SECOND));
-        self.left_at.push_back(at);
-        (at > now).then_some(at)
     }
 
     /// A channel is free again. True if it is one that others wait for: it is given back.
@@ -258,25 +241,6 @@ mod tests {
             assert!(within.count() <= 8);
         }
         assert!(starts.len() >= 34, "{}", starts.len());
-    }
-
-    #[test]
-    fn invites_whose_commits_end_together_leave_no_faster_than_the_rate_but_for_one() {
-        let begin = Instant::now();
-        let mut capacity = capacity(1000, 7, begin);
-        // Those of two seconds, after a commit that took as long.
-        let times: Vec<_> = (0..14)
-            .map(|_| capacity.leave(begin).unwrap_or(begin))
-            .collect();
-        for first in &times {
-            let until = *first + SECOND;
-            let within = times.iter().filter(|at| *at >= first && **at < until);
-            assert!(within.count() <= 8);
-        }
-        assert_eq!(times[7], begin, "one more than in a second");
-        assert_eq!(times[13], begin + SECOND);
-        assert_eq!(capacity.leave(begin + 3 * SECOND), None);
-        assert!(capacity.left_at.len() <= 9, "no more is kept than counts");
     }
 
     #[test]

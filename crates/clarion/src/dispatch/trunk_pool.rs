@@ -204,14 +204,6 @@ impl PooledTrunk {
         lock(&self.breaker).slowed(Instant::now()).count()
     }
 
-    /// Waits until an INVITE may leave whose call has been started.
-    pub async fn leave(&self) {
-        let at = lock(&self.capacity).leave(Instant::now());
-        if let Some(at) = at {
-            tokio::time::sleep_until(at).await;
-        }
-    }
-
     /// What becomes of calls that it refuses.
     pub fn policy(&self) -> &ResponsePolicy {
         &self.settings.policy

@@ -73,14 +73,24 @@ pub struct CallFilter {
     pub app: Option<AppId>,
     /// Canonical digits of the number that the request named first.
     pub number: Option<String>,
-    /// Only calls that have not ended.
-    pub alive: bool,
+    pub life: CallLife,
     /// Only calls from this callSid on.
     pub from: Option<CallSid>,
     /// Only calls before this one, for the next page.
     pub before: Option<CallSid>,
     pub search: CallSearch,
     pub limit: u32,
+}
+
+/// Which calls, by how far they have come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CallLife {
+    #[default]
+    Any,
+    /// They have not ended.
+    Alive,
+    /// They are in the hands of a node, and wait no more.
+    Running,
 }
 
 /// What no index answers.

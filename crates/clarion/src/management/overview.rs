@@ -2,6 +2,7 @@
 //!
 //! What grows with the queue is counted once for all who look, and so seldom that counting takes a twentieth of the time at most.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use super::{Management, ManagementError};
 use crate::disk_room::FreeDisk;
 use crate::dispatch::STOP_ALL;
 use crate::dispatch::trunk_pool::{TrunkChange, TrunkState};
-use crate::domain::call_record::{CallFilter, CallRecord};
+use crate::domain::call_record::{CallFilter, CallLife, CallRecord};
+use crate::domain::call_state::CallState;
 use crate::store::{OwedCallbacks, QueueOverview, SeenNode, StoreError, WantedOwed};
 
 /// An answer is good for at least this long.
@@ -108,6 +110,32 @@ impl Management {
         })
     }
 
+    /// Those that are under way, and while there is room for them those that wait: however many wait, nobody who talks disappears behind them.
+    async fn live_calls(&self) -> Result<Vec<CallRecord>, StoreError> {
+        let newest = |life| CallFilter {
+            life,
+            limit: LIVE_CALLS,
+            ..CallFilter::default()
+        };
+        let mut calls = self
+            .store
+            .list_calls(newest(CallLife::Running))
+            .await?
+            .calls;
+        let left = LIVE_CALLS as usize - calls.len().min(LIVE_CALLS as usize);
+        if left > 0 {
+            let alive = self.store.list_calls(newest(CallLife::Alive)).await?.calls;
+            let waiting = alive
+                .into_iter()
+                .filter(|call| call.state == CallState::Queued);
+            let running: HashSet<_> = calls.iter().map(|call| call.sid.clone()).collect();
+            let waiting = waiting.filter(|call| !running.contains(&call.sid));
+            calls.extend(waiting.take(left));
+        }
+        calls.sort_unstable_by(|a, b| b.sid.cmp(&a.sid));
+        Ok(calls)
+    }
+
     async fn count(&self) -> Result<Overview, StoreError> {
         let now = self.clock.now();
         let wanted = WantedOwed {
@@ -117,13 +145,8 @@ impl Management {
         };
         let switches = self.store.switches().await?;
         let minute_ago = self.sid_at(now - MINUTE);
-        let live = CallFilter {
-            alive: true,
-            limit: LIVE_CALLS,
-            ..CallFilter::default()
-        };
         Ok(Overview {
-            live: self.store.list_calls(live).await?.calls,
+            live: self.live_calls().await?,
             queue: self.store.queue_overview().await?,
             accepted: self.store.accepted_since(&minute_ago).await?,
             callbacks: self.store.owed_callbacks(wanted).await?,

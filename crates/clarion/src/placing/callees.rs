@@ -184,7 +184,11 @@ pub fn recipient(
     };
     let routes = config.trunks.iter().map(|trunk| &trunk.route);
     if !route::is_carried(routes, to.ends()) {
-        return Err(StatusCode::NoRoute.into());
+        let refusal = Refusal::from(StatusCode::NoRoute);
+        return Err(match field {
+            "to" => refusal,
+            _ => refusal.about(&format!("{field}:")),
+        });
     }
     Ok(to)
 }

@@ -9,7 +9,7 @@ use super::StoreError;
 use crate::domain::account::{AccountSid, AppId};
 use crate::domain::bill::{BillLine, Totals};
 use crate::domain::call::{CallSid, NewCall};
-use crate::domain::call_record::{CallFilter, CallPage, CallRecord};
+use crate::domain::call_record::{CallFilter, CallLife, CallPage, CallRecord};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{Callback, CallbackAttempt};
 
@@ -165,6 +165,8 @@ pub(super) enum CallWalk {
     All,
     /// Those that have not ended.
     Alive,
+    /// Those that nodes hold.
+    Running,
     To(String),
     /// Those of all these applications.
     Of(Vec<AppId>),
@@ -178,8 +180,10 @@ const SHORTEST_STRETCH: u32 = 50;
 impl CallWalk {
     /// `apps` are those of the account, where that is asked for and they are needed.
     pub fn new(filter: &CallFilter, apps: impl FnOnce() -> Vec<AppId>) -> Self {
-        if filter.alive {
-            return Self::Alive;
+        match filter.life {
+            CallLife::Any => {}
+            CallLife::Alive => return Self::Alive,
+            CallLife::Running => return Self::Running,
         }
         match (&filter.number, &filter.app, &filter.account) {
             (Some(number), _, _) => Self::To(number.clone()),
@@ -191,7 +195,10 @@ impl CallWalk {
 
     /// Whether the applications of the account are needed.
     pub fn needs_apps(filter: &CallFilter) -> bool {
-        !filter.alive && filter.number.is_none() && filter.app.is_none() && filter.account.is_some()
+        filter.life == CallLife::Any
+            && filter.number.is_none()
+            && filter.app.is_none()
+            && filter.account.is_some()
     }
 
     /// Whether each call must be looked at, because the index does not answer all of the question.
@@ -199,7 +206,7 @@ impl CallWalk {
         let of_customer = filter.account.is_some() || filter.app.is_some();
         let unanswered = match self {
             Self::All => false,
-            Self::Alive => of_customer || filter.number.is_some(),
+            Self::Alive | Self::Running => of_customer || filter.number.is_some(),
             Self::To(_) => of_customer,
             Self::Of(_) => filter.account.is_some() && filter.app.is_some(),
         };
@@ -256,7 +263,7 @@ impl CallStretch {
             sids,
             floor,
             searches,
-            alive: filter.alive,
+            alive: filter.life != CallLife::Any,
         }
     }
 

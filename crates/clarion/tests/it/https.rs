@@ -185,7 +185,7 @@ async fn probes_metrics_and_the_api_document_are_served() {
     );
     let (status, metrics) = connection.get("/metrics").await.unwrap();
     assert!(
-        status == 200 && metrics.contains("clarion_http_answers_total"),
+        status == 200 && metrics.contains("clarion_http_responses_total"),
         "{metrics}"
     );
     let (status, document) = connection.get("/openapi.json").await.unwrap();

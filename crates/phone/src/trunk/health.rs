@@ -143,18 +143,23 @@ pub(super) async fn check_health(trunk: Arc<Trunk>, interval: Duration, watch: W
     watch.release();
 }
 
-/// Pings the connection to the trunk time and again, until the trunk is stopped.
+/// Pings the connections to the trunk time and again, until the trunk is stopped.
 pub(super) async fn keep_alive(trunk: Arc<Trunk>, interval: Duration, watch: Watch) {
     while (trunk.unless_stopped(tokio::time::sleep(interval)).await).is_some() {
         watch.heartbeat();
         let Ok(addresses) = trunk.usable_addresses().await else {
             continue;
         };
-        if let Some(first) = addresses.first()
-            && let Err(error) = trunk.signalling().keep_alive(*first).await
-        {
-            tracing::debug!(trunk = trunk.config.name, %error, "the connection cannot be kept alive");
+        let mut pings = JoinSet::new();
+        for address in addresses {
+            let trunk = Arc::clone(&trunk);
+            pings.spawn(async move {
+                if let Err(error) = trunk.signalling().keep_alive(address).await {
+                    tracing::debug!(trunk = trunk.config.name, %address, %error, "the connection cannot be kept alive");
+                }
+            });
         }
+        pings.join_all().await;
     }
     watch.release();
 }

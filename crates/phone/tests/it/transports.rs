@@ -239,13 +239,15 @@ async fn the_advertised_address_is_what_the_peer_sees() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_is_kept_alive() {
+async fn the_connections_to_all_hosts_are_kept_alive() {
     use tokio::io::AsyncReadExt;
     let peer = tokio::net::TcpListener::bind(loopback()).await.unwrap();
+    let another = tokio::net::TcpListener::bind(loopback()).await.unwrap();
     let sip = SignallingConfig::new(Transport::Tcp, loopback());
     let signalling = Signalling::start(&Supervisor::new(), &sip, None).await;
     let config = SipTrunkConfig {
         keep_alive: Some(Duration::from_millis(50)),
+        more_hosts: vec![another.local_addr().unwrap().into()],
         ..SipTrunkConfig::new("kept", peer.local_addr().unwrap().into())
     };
     let _trunk = Trunk::start(
@@ -254,12 +256,14 @@ async fn a_connection_is_kept_alive() {
         Arc::new(signalling.unwrap()),
         Resolver::default(),
     );
-    let pings = async {
-        let (mut connection, _) = peer.accept().await.unwrap();
-        let mut two = [0; 8];
-        connection.read_exact(&mut two).await.unwrap();
-        two
-    };
-    let pings = tokio::time::timeout(PATIENCE, pings).await.unwrap();
-    assert_eq!(&pings, b"\r\n\r\n\r\n\r\n");
+    for host in [peer, another] {
+        let pings = async {
+            let (mut connection, _) = host.accept().await.unwrap();
+            let mut two = [0; 8];
+            connection.read_exact(&mut two).await.unwrap();
+            two
+        };
+        let pings = tokio::time::timeout(PATIENCE, pings).await.unwrap();
+        assert_eq!(&pings, b"\r\n\r\n\r\n\r\n");
+    }
 }

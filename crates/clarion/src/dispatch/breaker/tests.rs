@@ -3,7 +3,7 @@ use super::*;
 const SETTINGS: TrunkHealthSettings = TrunkHealthSettings {
     refusals: 20,
     refusal_pause: Duration::from_secs(1),
-    silences: 5,
+    timeouts: 5,
     first_pause: Duration::from_secs(10),
     longest_pause: Duration::from_secs(300),
 };
@@ -260,15 +260,29 @@ fn what_works_for_one_account_does_not_free_another_whose_numbers_are_refused() 
 }
 
 #[test]
+fn refused_numbers_are_counted_although_others_get_through_in_between() {
+    let now = Instant::now();
+    let mut breaker = Breaker::new(SETTINGS);
+    for number in 0..20 {
+        assert_eq!(breaker.ask(&account(0), now), SendLeave::Free, "{number}");
+        breaker.record(Evidence::Refused(&account(0), &number.to_string()), now);
+        breaker.record(Evidence::Worked(&account(1)), now);
+    }
+    assert_eq!(breaker.ask(&account(0), now), SendLeave::Denied);
+    assert_eq!(breaker.ask(&account(1), now), SendLeave::Free);
+}
+
+#[test]
 fn an_account_that_has_not_called_for_long_starts_anew() {
     let now = Instant::now();
     let mut breaker = refused(20, now);
     let later = now + SETTINGS.longest_pause;
     breaker.record(Evidence::Worked(&account(1)), later);
-    assert!(trial(&mut breaker, later).is_some(), "not yet");
-    let later = later + SETTINGS.refusal_pause;
-    breaker.record(Evidence::Worked(&account(1)), later);
     assert_eq!(breaker.ask(&account(0), later), SendLeave::Free);
+    let mut breaker = refused(20, now);
+    let sooner = later - second(1);
+    breaker.record(Evidence::Worked(&account(1)), sooner);
+    assert!(trial(&mut breaker, sooner).is_some(), "not free yet");
 }
 
 #[test]

@@ -65,9 +65,10 @@ macro_rules! with_event {
 const DIALLED: &str = advance!("dialled_at");
 const RANG: &str = advance!("rang_at");
 const ANSWERED: &str = advance!("answered_at");
-/// The first choice counts. Whoever wants no more calls gets none from this commit on.
+/// The first choice counts. A confirmation that comes after a cancellation does not. Whoever wants no more calls gets none from this commit on.
 const MOVED_CHOSEN: &str = postgres!(
-    "moved AS (UPDATE call_queue SET choice = coalesce(choice, $1) WHERE call_sid = $3 AND {holder} = $4 AND fence = $5 AND state = ANY($6) RETURNING *), \
+    "moved AS (UPDATE call_queue SET choice = coalesce(choice, $1) WHERE call_sid = $3 AND {holder} = $4 AND fence = $5 AND state = ANY($6) \
+       AND ($1 = 'stop' OR NOT {is_called_off}) RETURNING *), \
      unwanted AS (",
     do_not_call::ADD_CALLEE,
     " FROM moved AS chosen JOIN calls USING (call_sid) WHERE $1 = 'stop' ON CONFLICT DO NOTHING)"

@@ -170,6 +170,12 @@ async fn walked(
                 .query_once(views::ALIVE_SIDS.postgres, values)
                 .await?
         }
+        CallWalk::Running => {
+            let values: super::Values<'_> = &[&before, &from, &limit];
+            client
+                .query_once(views::RUNNING_SIDS.postgres, values)
+                .await?
+        }
         CallWalk::To(number) => {
             let values: super::Values<'_> = &[&before, &from, &limit, number];
             client.query_once(NUMBER_SIDS, values).await?

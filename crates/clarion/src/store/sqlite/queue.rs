@@ -42,9 +42,10 @@ macro_rules! advance {
 const DIALLED: &str = advance!("dialled_at");
 const RANG: &str = advance!("rang_at");
 const ANSWERED: &str = advance!("answered_at");
-/// The first choice counts.
-const CHOSEN: &str =
-    sqlite!("UPDATE call_queue SET choice = coalesce(choice, $1) WHERE call_sid = $2");
+/// The first choice counts. A confirmation that comes after a cancellation does not.
+const CHOSEN: &str = sqlite!(
+    "UPDATE call_queue SET choice = coalesce(choice, $1) WHERE call_sid = $2 AND ($1 = 'stop' OR NOT {is_called_off})"
+);
 const HAS_CHOSEN: &str =
     sqlite!("SELECT 1 FROM call_queue WHERE call_sid = $1 AND choice IS NOT NULL");
 const UNWANTED: &str = sqlite!(
@@ -342,7 +343,9 @@ fn advance(
         CallUpdate::Ringing { .. } => RANG,
         CallUpdate::Answered { .. } => ANSWERED,
         CallUpdate::Chosen { at, choice } => {
-            db.run(CHOSEN, params![choice.to_stored(), sid.as_str()])?;
+            if db.run(CHOSEN, params![choice.to_stored(), sid.as_str()])? == 0 {
+                return Ok(false);
+            }
             if *choice == CalleeChoice::Stopped {
                 db.run(UNWANTED, params![sid.as_str(), at.as_millisecond()])?;
             }

@@ -173,6 +173,7 @@ fn walked(
     match walk {
         CallWalk::All => Ok(vec![of(views::ALL_SIDS.sqlite, None)?]),
         CallWalk::Alive => Ok(vec![of(views::ALIVE_SIDS.sqlite, None)?]),
+        CallWalk::Running => Ok(vec![of(views::RUNNING_SIDS.sqlite, None)?]),
         CallWalk::To(number) => Ok(vec![of(NUMBER_SIDS, Some(number))?]),
         CallWalk::Of(apps) => {
             let apps = apps.iter().map(AppId::as_str);

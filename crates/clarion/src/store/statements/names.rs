@@ -45,6 +45,11 @@ const NAMES: &[Name] = &[
     ("for_share", "", " FOR SHARE"),
     ("skip_locked", "", " FOR UPDATE SKIP LOCKED"),
     ("is_cancelled", "cancelled = 1", "cancelled"),
+    // Whatever becomes of the talk: the operator or the application has ended it.
+    same(
+        "is_called_off",
+        "(cancelled AND NOT resolved AND NOT cancel_before_answer)",
+    ),
     ("greatest", "max", "greatest"),
     // Who holds the one call that a statement names. PostgreSQL would otherwise look among all calls that the node holds, by a plan that was made while it
     // held none.

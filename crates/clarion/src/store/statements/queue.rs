@@ -68,10 +68,11 @@ pub const HELD_BY: Statement = statement!("SELECT call_sid FROM call_queue WHERE
 pub const CANCEL: Statement = statement!(
     "UPDATE call_queue SET cancelled = TRUE, cancel_before_answer = FALSE WHERE call_sid = $1 RETURNING state"
 );
-/// By its application ($2 is the account): where it says so ($3), only if nobody has answered. One without that condition counts for more.
+/// By its application ($2 is the account): where it says so ($3), only if nobody has answered, and never after somebody has confirmed. One without that
+/// condition counts for more.
 pub const CANCEL_OF: Statement = statement!(
     "UPDATE call_queue SET cancelled = TRUE, cancel_before_answer = $3 AND (cancel_before_answer OR NOT cancelled) \
-     WHERE call_sid = $1 AND account_sid = $2 AND (NOT $3 OR state < {answered}) RETURNING state"
+     WHERE call_sid = $1 AND account_sid = $2 AND (NOT $3 OR state < {answered}) AND coalesce(choice, 'stop') = 'stop' RETURNING state"
 );
 /// What it is about is over: it ends before it is answered, or when the talk is over. One that somebody has cancelled stays cancelled.
 pub const RESOLVE: Statement = statement!(

@@ -27,6 +27,9 @@ pub const ALL_SIDS: Statement = statement!(
 pub const ALIVE_SIDS: Statement = statement!(
     "SELECT call_sid FROM call_queue WHERE call_sid < $1 AND call_sid >= $2 ORDER BY call_sid DESC LIMIT $3"
 );
+pub const RUNNING_SIDS: Statement = statement!(
+    "SELECT call_sid FROM call_queue WHERE node IS NOT NULL AND call_sid < $1 AND call_sid >= $2 ORDER BY call_sid DESC LIMIT $3"
+);
 /// What else is asked of a call whose key is known. A value that is not there asks nothing.
 pub const WANTED: &str = " AND (CAST($2 AS TEXT) IS NULL OR calls.account_sid = $2) AND (CAST($3 AS TEXT) IS NULL OR calls.app_id = $3) \
      AND (CAST($4 AS TEXT) IS NULL OR calls.number = $4) AND (CAST($5 AS SMALLINT) IS NULL OR calls.outcome = $5) \

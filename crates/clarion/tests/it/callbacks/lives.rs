@@ -105,7 +105,7 @@ async fn what_is_owed_to_a_receiver_without_a_place_makes_nobody_look() {
                     store.callback_backlog().await.unwrap().waiting == owed * calls
                 })
                 .await;
-                let made = server.metric("clarion_callback_looks_total").await;
+                let made = server.metric("clarion_callback_polls_total").await;
                 looks.push(made.unwrap());
             }
             let more = looks[1] - looks[0];

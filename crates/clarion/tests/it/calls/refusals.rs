@@ -195,7 +195,7 @@ async fn numbers_that_a_trunk_tries_in_vain_do_not_stop_it() {
     })
     .await;
     let more =
-        "silences = 2\nprogress_seconds = 1\npause_seconds = 3600\nlongest_pause_seconds = 3600";
+        "timeouts = 2\nprogress_seconds = 1\npause_seconds = 3600\nlongest_pause_seconds = 3600";
     let trunk = trunk_over("tries", &[&peer], more);
     let stage = Stage::on(&trunk, "[dispatch]\nretry_seconds = 600\n").await;
     let mut bad = Customer::another(&stage, 1, |_| ()).await;

@@ -324,7 +324,7 @@ async fn what_voices_do_and_what_is_rendered_ahead_is_counted() {
             "text zero".len() as f64,
         ),
         (
-            "clarion_prompts_ahead_total{result=\"rendered\"}".to_owned(),
+            "clarion_prompts_prerendered_total{result=\"rendered\"}".to_owned(),
             3.0,
         ),
     ] {
@@ -336,6 +336,6 @@ async fn what_voices_do_and_what_is_rendered_ahead_is_counted() {
         .await;
     }
     assert_eq!(child.metric(&texts("anna", "spoken")).await, Some(1.0));
-    let waiting = child.metric("clarion_prompts_ahead_waiting").await;
+    let waiting = child.metric("clarion_prompts_prerender_waiting").await;
     assert_eq!(waiting, Some(0.0));
 }

@@ -161,7 +161,7 @@ async fn a_live_page_says_when_it_cannot_be_looked_at_and_goes_on_afterwards() {
             let frame = tokio::time::timeout(PATIENCE, body.frame()).await.unwrap();
             let frame = frame.unwrap().unwrap();
             let told = String::from_utf8_lossy(frame.data_ref().unwrap()).into_owned();
-            if !told.starts_with(": heartbeat") {
+            if !told.starts_with("event: heartbeat") {
                 return told;
             }
         };

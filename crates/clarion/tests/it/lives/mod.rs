@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use clarion::domain::call_record::CallFilter;
+use clarion::domain::call_record::{CallFilter, CallLife};
 use clarion::domain::callback::CallbackState;
 use clarion::store::{CallbackFilter, Database, Store};
 use g711::Codec;
@@ -211,7 +211,7 @@ async fn story(store: &dyn Store, sid: &str, clocks_apart: SignedDuration) -> Op
 /// What has not come to its end. A call that ends owes a callback: so calls are looked at first.
 async fn under_way(store: &dyn Store) -> Option<String> {
     let filter = CallFilter {
-        alive: true,
+        life: CallLife::Alive,
         limit: 5,
         ..CallFilter::default()
     };

@@ -25,6 +25,7 @@ contract! {
     whoever_wants_no_more_calls_is_on_the_list_with_the_key_and_with_the_end,
     a_confirmation_is_found_by_whoever_takes_the_call_over,
     a_notice_that_was_called_off_ends_so_unless_somebody_had_confirmed,
+    of_a_cancellation_and_a_confirmation_the_first_counts,
     a_silence_is_owed_with_the_confirmation_and_no_event_is_taken_for_it,
 }
 
@@ -216,6 +217,41 @@ async fn a_notice_that_was_called_off_ends_so_unless_somebody_had_confirmed(data
         let notice = progress.unwrap().unwrap().notice.unwrap();
         assert_eq!(notice.ending, Some(wanted), "{number}");
     }
+}
+
+async fn of_a_cancellation_and_a_confirmation_the_first_counts(database: Database) {
+    let store = with_account(&database).await;
+    let choose = async |claimed: &ClaimedCall, choice| {
+        let step = chosen(claimed, choice);
+        let advanced = store.advance_call(&claimed.call.sid, &claimed.lease, step);
+        advanced.await.unwrap()
+    };
+    let cancel = async |claimed: &ClaimedCall| {
+        let account = account();
+        let cancelled = store.cancel_call_of(&account, &claimed.call.sid, false);
+        cancelled.await.unwrap().is_some()
+    };
+    let confirmed = CalleeChoice::Confirmed('1');
+    let first_cancelled = answered(&store, "8613800000001").await;
+    assert!(cancel(&first_cancelled).await);
+    assert!(!choose(&first_cancelled, confirmed).await);
+    let sid = &first_cancelled.call.sid;
+    let node = node(1);
+    let abandoned = [sid.clone()];
+    let orphans = store.take_orphaned_calls(&node, super::LEASE, &abandoned, 10);
+    assert_eq!(orphans.await.unwrap()[0].choice, None);
+    let first_confirmed = answered(&store, "8613800000002").await;
+    assert!(choose(&first_confirmed, confirmed).await);
+    assert!(!cancel(&first_confirmed).await);
+    // Whoever wants no more calls is heard at any time, and a notice goes on after that.
+    let stopped = answered(&store, "8613800000003").await;
+    assert!(cancel(&stopped).await);
+    assert!(choose(&stopped, CalleeChoice::Stopped).await);
+    assert!(cancel(&stopped).await);
+    // What it is about is over: they talk to the end.
+    let resolved = answered(&store, "8613800000004").await;
+    store.resolve_call(&resolved.call.sid).await.unwrap();
+    assert!(choose(&resolved, confirmed).await);
 }
 
 async fn a_silence_is_owed_with_the_confirmation_and_no_event_is_taken_for_it(database: Database) {

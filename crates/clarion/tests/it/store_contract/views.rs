@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clarion::domain::account::{Account, AccountSid, AppId, Application};
 use clarion::domain::bill::{BillFile, BillOf, Totals};
 use clarion::domain::call::{CallSid, NewCall};
-use clarion::domain::call_record::{CallFilter, CallPage, CallSearch};
+use clarion::domain::call_record::{CallFilter, CallLife, CallPage, CallSearch};
 use clarion::domain::call_state::CallState;
 use clarion::domain::callback::{CallbackAttempt, DeliveryResult, EndedAttempt, NextDelivery};
 use clarion::domain::claim::NodeId;
@@ -152,13 +152,22 @@ async fn calls_are_listed_by_account_application_and_number_page_by_page(databas
         DELETE FROM call_queue WHERE call_sid < '0000000000000000000000000000000a'";
     support::execute(&database, ended).await;
     let alive = CallFilter {
-        alive: true,
+        life: CallLife::Alive,
         ..filter()
     };
     assert_eq!(
         all(&*store, alive.clone()).await,
         newest_first(&[12, 11, 10])
     );
+    // One of them is in the hands of a node, however many newer ones wait.
+    let held = "UPDATE call_queue SET node = 'one', state = 3 WHERE call_sid = '0000000000000000000000000000000b'";
+    support::execute(&database, held).await;
+    let running = CallFilter {
+        life: CallLife::Running,
+        limit: 1,
+        ..filter()
+    };
+    assert_eq!(all(&*store, running).await, newest_first(&[11]));
     let mine_alive = CallFilter {
         account: Some(account),
         ..alive

@@ -34,7 +34,7 @@ use clarion::domain::account::{
 use clarion::domain::audit::Actor;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_list::{CallList, ListedNumber};
-use clarion::domain::call_record::CallFilter;
+use clarion::domain::call_record::{CallFilter, CallLife};
 use clarion::domain::lexicon::Lexicon;
 use clarion::management::Management;
 use clarion::server::Server;
@@ -326,7 +326,7 @@ pub async fn eventually(what: &str, condition: impl AsyncFnMut() -> bool) {
 /// Every call has ended and was reported. A call that ends owes a callback: so calls are looked at first.
 pub async fn all_is_over(store: &dyn Store) -> bool {
     let alive = CallFilter {
-        alive: true,
+        life: CallLife::Alive,
         limit: 1,
         ..CallFilter::default()
     };

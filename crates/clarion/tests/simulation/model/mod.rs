@@ -216,6 +216,16 @@ impl QueueModel {
         if !may_follow(place.state, update) || is_dialled && !has_margin {
             return false;
         }
+        let confirms = matches!(
+            update,
+            CallUpdate::Chosen {
+                choice: CalleeChoice::Confirmed(_),
+                ..
+            }
+        );
+        if confirms && place.is_cancelled {
+            return false;
+        }
         if update.state().number() > place.state.number() {
             place.state = update.state();
         }
