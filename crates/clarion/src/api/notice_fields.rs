@@ -37,7 +37,7 @@ pub const REDIAL_TIMES: Field = Field::optional(
 pub const REDIAL_INTERVAL: Field = Field::optional(
     "redialInterval",
     "60",
-    "Seconds from the end of a number's last try to its next one, at least 10; several values separated by `;`, of which the last repeats.",
+    "Seconds from the end of a number's last try to its next one, 10 to 86400; up to 10 values separated by `;`, of which the last repeats.",
 );
 pub const REDIAL_ON: Field = Field::optional(
     "redialOn",
@@ -52,7 +52,7 @@ pub const BACKUP_TO: Field = Field::optional(
 pub const BACKUP_AFTER: Field = Field::optional(
     "backupAfter",
     "all of them",
-    "Tries of a number before the next one has its turn; after the last number the first begins again while tries are left.",
+    "1 to 11: tries of a number before the next one has its turn; after the last number the first begins again while tries are left.",
 );
 pub const START_TIME: Field = Field::optional(
     "startTime",
@@ -61,13 +61,13 @@ pub const START_TIME: Field = Field::optional(
 );
 pub const CALL_WINDOW: Field = Field::optional(
     "callWindow",
-    "always",
+    "the account's hours",
     "Days (1 is Monday) and hours in which calls may be made, in the platform's zone, such as `1-5 0800-2100;6-7 1000-1800`. `2200-0600` belongs to the day on which it begins.",
 );
 pub const VALID_TIME: Field = Field::optional(
     "validTime",
     "the platform's",
-    "Seconds after which no further attempt is begun; only time in the open window counts.",
+    "1 to 2592000 (30 days): seconds after which no further attempt is begun; only time in the open window counts, by the hours that the account has when the request comes.",
 );
 pub const PRIORITY: Field = Field::optional(
     "priority",

@@ -35,6 +35,9 @@ pub struct Audit {
     /// Only changes since this moment, such as 2026-11-15T08:00:00Z
     #[arg(long, value_name = "TIME")]
     since: Option<Timestamp>,
+    /// Only changes by this operator or user of the machine
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
     /// Number of changes at most
     #[arg(long, default_value_t = 50)]
     limit: u32,
@@ -46,10 +49,13 @@ pub struct Audit {
 pub async fn run(audit: Audit, management: &Management) -> anyhow::Result<()> {
     let filter = AuditFilter {
         since: audit.since,
+        before: None,
+        by: audit.by,
         about: audit.about,
         limit: audit.limit,
     };
     let changes = management.changes(filter).await?;
+    let changes: Vec<_> = changes.into_iter().map(|line| line.entry).collect();
     if audit.json {
         print(true, &changes.iter().map(describe).collect());
         return Ok(());

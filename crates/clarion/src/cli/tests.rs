@@ -165,7 +165,8 @@ async fn every_change_is_noted_in_words_that_are_a_command() {
         ..AuditFilter::default()
     };
     let mut actions = BTreeSet::new();
-    for entry in desk.changes(all).await.unwrap() {
+    for line in desk.changes(all).await.unwrap() {
+        let entry = line.entry;
         let line = words(&entry.detail);
         assert_eq!(line[..2].join(" "), entry.action);
         let parsed = Cli::try_parse_from([&["clarion".to_owned()][..], &line].concat());

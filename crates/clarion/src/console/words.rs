@@ -738,7 +738,6 @@ words! {
     audit_failed: "not done, or not all of it: {why}", "未完成或未全部完成：{why}";
     audit_empty: "Nothing was changed that fits.", "没有符合条件的记录。";
     audit_empty_next: "Every change by a command or in this console is noted here.", "通过命令行或控制台所做的每次修改都会记录在这里。";
-    audit_limit: "The newest {n} are shown; name what you look for.", "只显示最新的 {n} 条，可输入关键字缩小范围。";
 }
 
 #[cfg(test)]

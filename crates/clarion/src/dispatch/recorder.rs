@@ -236,7 +236,7 @@ impl CallRecorder {
         match self.advance(&progress.claimed, step).await {
             Ok(true) => recorded.done(),
             // Somebody has cancelled it before, or it is not ours any more, and whoever has it does not know of this.
-            Ok(false) => progress.choice = None,
+            Ok(false) => progress.choice = progress.choice.filter(|first| *first != choice),
             Err(_) => *chosen = Some(UnrecordedChoice { choice, recorded }),
         }
         self.recorded_point.reach();

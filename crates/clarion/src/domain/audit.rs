@@ -23,10 +23,22 @@ pub struct AuditEntry {
     pub failure: Option<String>,
 }
 
+/// An entry where it stands in the trail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditLine {
+    /// Later ones have higher numbers.
+    pub number: i64,
+    pub entry: AuditEntry,
+}
+
 /// Which entries are wanted, the newest first.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
     pub since: Option<Timestamp>,
+    /// Only entries before this number, for the next page.
+    pub before: Option<i64>,
+    /// The operator or the user of the machine, by the whole name; of a user who has become another one, either.
+    pub by: Option<String>,
     /// What action or detail contains.
     pub about: Option<String>,
     pub limit: u32,

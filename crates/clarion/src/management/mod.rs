@@ -45,7 +45,7 @@ pub use self::server::ManagedServer;
 pub use self::switches::ManagedTrunk;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::domain::audit::{Actor, AuditEntry, AuditFilter};
+use crate::domain::audit::{Actor, AuditEntry, AuditFilter, AuditLine};
 use crate::private_files;
 use crate::store::{Inspection, Store, StoreError};
 
@@ -133,7 +133,7 @@ impl Management {
     }
 
     /// What was changed, the newest first.
-    pub async fn changes(&self, filter: AuditFilter) -> Result<Vec<AuditEntry>, ManagementError> {
+    pub async fn changes(&self, filter: AuditFilter) -> Result<Vec<AuditLine>, ManagementError> {
         Ok(self.store.changes(filter).await?)
     }
 

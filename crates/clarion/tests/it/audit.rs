@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use clarion::domain::audit::{Actor, AuditEntry, AuditFilter};
+use clarion::domain::audit::{Actor, AuditEntry, AuditFilter, AuditLine};
 use clarion::store::Database;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -16,6 +16,7 @@ use crate::support::{APP, SID, TOKEN, account, application};
 
 contract! {
     what_was_noted_is_found_the_newest_first,
+    what_was_noted_is_read_in_pages_and_by_who_it_was,
 }
 
 fn entry(second: i64, action: &str, detail: &str) -> AuditEntry {
@@ -47,8 +48,9 @@ async fn what_was_noted_is_found_the_newest_first(database: Database) {
             since: Some(Timestamp::from_second(since).unwrap()),
             about: about.map(str::to_owned),
             limit,
+            ..AuditFilter::default()
         };
-        store.changes(filter).await.unwrap()
+        entries(store.changes(filter).await.unwrap())
     };
     let [first, second, third] = noted;
     assert_eq!(
@@ -62,6 +64,60 @@ async fn what_was_noted_is_found_the_newest_first(database: Database) {
     assert_eq!(found(Some("100%"), 0, 9).await, [first]);
     assert_eq!(found(Some("y_z"), 0, 9).await, [third]);
     assert!(found(Some("%"), 2, 9).await.is_empty());
+}
+
+fn entries(lines: Vec<AuditLine>) -> Vec<AuditEntry> {
+    lines.into_iter().map(|line| line.entry).collect()
+}
+
+async fn what_was_noted_is_read_in_pages_and_by_who_it_was(database: Database) {
+    let store = open(&database).await;
+    let mut noted: Vec<_> = (0..5)
+        .map(|n| entry(7, "call bar", &n.to_string()))
+        .collect();
+    for (entry, user) in noted[..3]
+        .iter_mut()
+        .zip(["wang", "li as root", "li_ as root"])
+    {
+        entry.actor.operator = None;
+        entry.actor.system_user = Some(user.to_owned());
+    }
+    for entry in &noted {
+        store.note_change(entry.clone()).await.unwrap();
+    }
+    let (mut before, mut seen) = (None, Vec::new());
+    loop {
+        let filter = AuditFilter {
+            before,
+            limit: 2,
+            ..AuditFilter::default()
+        };
+        let page = store.changes(filter).await.unwrap();
+        let Some(last) = page.last() else {
+            break;
+        };
+        before = Some(last.number);
+        seen.extend(entries(page));
+    }
+    seen.reverse();
+    assert_eq!(seen, noted);
+    for (by, wanted) in [
+        ("li", vec!["4", "3", "1"]),
+        ("root", vec!["2", "1"]),
+        ("li_", vec!["2"]),
+        ("wang", vec!["0"]),
+        ("wan", vec![]),
+        ("%", vec![]),
+    ] {
+        let filter = AuditFilter {
+            by: Some(by.to_owned()),
+            limit: 9,
+            ..AuditFilter::default()
+        };
+        let found = entries(store.changes(filter).await.unwrap());
+        let found: Vec<_> = found.iter().map(|entry| &*entry.detail).collect();
+        assert_eq!(found, wanted, "{by}");
+    }
 }
 
 /// An installation with an account, and the real program.

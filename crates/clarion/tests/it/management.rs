@@ -279,11 +279,11 @@ async fn an_operator_within_the_server_is_noted_in_the_words_of_the_command_line
         ..AuditFilter::default()
     });
     let trail = trail.await.unwrap();
-    assert!(trail.iter().all(|entry| entry.actor == operator));
+    assert!(trail.iter().all(|line| line.entry.actor == operator));
     let told: Vec<_> = trail
         .iter()
         .rev()
-        .map(|entry| (entry.detail.as_str(), entry.failure.is_some()))
+        .map(|line| (line.entry.detail.as_str(), line.entry.failure.is_some()))
         .collect();
     assert_eq!(
         told,

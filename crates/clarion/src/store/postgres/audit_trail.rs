@@ -1,12 +1,10 @@
 //! Who changed what and when, in PostgreSQL.
 
-use async_trait::async_trait;
-use jiff::Timestamp;
-
-use super::PostgresStore;
-use crate::domain::audit::{AuditEntry, AuditFilter};
+use super::{PostgresStore, bound};
+use crate::domain::audit::{AuditEntry, AuditFilter, AuditLine};
 use crate::store::statements::audit_trail;
 use crate::store::{AuditTrail, StoreError};
+use async_trait::async_trait;
 
 #[async_trait]
 impl AuditTrail for PostgresStore {
@@ -24,11 +22,10 @@ impl AuditTrail for PostgresStore {
         Ok(())
     }
 
-    async fn changes(&self, filter: AuditFilter) -> Result<Vec<AuditEntry>, StoreError> {
-        let since = filter.since.map_or(0, Timestamp::as_millisecond);
-        let about = filter.about.as_deref().map(audit_trail::containing);
-        let values: super::Values<'_> = &[&since, &about, &i64::from(filter.limit)];
-        let rows = self.query(audit_trail::CHANGES.postgres, values).await?;
-        rows.iter().map(audit_trail::entry).collect()
+    async fn changes(&self, filter: AuditFilter) -> Result<Vec<AuditLine>, StoreError> {
+        let values = audit_trail::changes_values(&filter);
+        let values = bound(&values);
+        let rows = self.query(audit_trail::CHANGES.postgres, &values).await?;
+        rows.iter().map(audit_trail::line).collect()
     }
 }

@@ -1,12 +1,11 @@
 //! Who changed what and when, in SQLite.
 
 use async_trait::async_trait;
-use jiff::Timestamp;
-use rusqlite::params;
+use rusqlite::{params, params_from_iter};
 
 use super::SqliteStore;
 use super::query::Query;
-use crate::domain::audit::{AuditEntry, AuditFilter};
+use crate::domain::audit::{AuditEntry, AuditFilter, AuditLine};
 use crate::store::statements::audit_trail;
 use crate::store::{AuditTrail, StoreError};
 
@@ -29,13 +28,11 @@ impl AuditTrail for SqliteStore {
         .await
     }
 
-    async fn changes(&self, filter: AuditFilter) -> Result<Vec<AuditEntry>, StoreError> {
+    async fn changes(&self, filter: AuditFilter) -> Result<Vec<AuditLine>, StoreError> {
         self.read(move |db| {
-            let since = filter.since.map_or(0, Timestamp::as_millisecond);
-            let about = filter.about.as_deref().map(audit_trail::containing);
-            let values = params![since, about, filter.limit];
+            let values = params_from_iter(audit_trail::changes_values(&filter));
             db.rows(audit_trail::CHANGES.sqlite, values, |row| {
-                audit_trail::entry(row)
+                audit_trail::line(row)
             })
         })
         .await

@@ -52,7 +52,8 @@ impl Desk {
             limit: 99,
             ..AuditFilter::default()
         };
-        self.verbs.changes(filter).await.unwrap()
+        let lines = self.verbs.changes(filter).await.unwrap();
+        lines.into_iter().map(|line| line.entry).collect()
     }
 }
 

@@ -81,7 +81,7 @@ async fn an_intake_of_the_console_takes_alerts_by_the_token_that_was_shown_once(
     let noted: Vec<_> = noted
         .iter()
         .rev()
-        .map(|entry| entry.detail.as_str())
+        .map(|line| line.entry.detail.as_str())
         .collect();
     let added = format!("intake add prod --app {APP} --format alertmanager --to 13800000001");
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use clarion::domain::audit::AuditFilter;
+use clarion::domain::audit::{Actor, AuditEntry, AuditFilter};
 use clarion::domain::call_state::CallState;
 use http_body_util::BodyExt;
 use jiff::{SignedDuration, Timestamp};
@@ -52,6 +52,42 @@ async fn calls_are_listed_page_by_page_and_filtered_by_the_address() {
     assert!(found.leads_to(&format!("/calls/{}", sids[7])));
     assert_eq!(viewer.get("/calls/x").await.status, 404);
     assert_eq!(viewer.get(&format!("/calls/{other}")).await.status, 404);
+}
+
+#[tokio::test]
+async fn the_audit_trail_is_read_page_by_page_and_by_who_it_was() {
+    let server = TestServer::start_prepared("", async |store, clock| {
+        add_operators(store, clock).await;
+        for number in 0..103 {
+            let who = if number < 2 { "wang" } else { "li" };
+            let entry = AuditEntry {
+                at: clock.now(),
+                actor: Actor {
+                    operator: Some(who.to_owned()),
+                    ..Actor::default()
+                },
+                action: "call bar".to_owned(),
+                detail: format!("call bar <{number}>"),
+                failure: None,
+            };
+            store.note_change(entry).await.unwrap();
+        }
+    })
+    .await;
+    let mut viewer = Visitor::signed_in(&server, "viewer").await;
+    let first = viewer.get("/audit?about=bar&by=li").await.body;
+    assert_eq!(first.matches("call bar &#60;").count(), 100);
+    let (_, older) = first.split_once("rel=\"next\" href=\"").unwrap();
+    let (older, _) = older.split_once('"').unwrap();
+    let second = viewer.get(&older.replace("&#38;", "&")).await.body;
+    assert!(second.contains("call bar &#60;2&#62;") && !second.contains("rel=\"next\""));
+    assert_eq!(
+        second.matches("call bar &#60;").count(),
+        1,
+        "wang's are left out"
+    );
+    let nobody = viewer.get("/audit?by=nobody").await.body;
+    assert!(nobody.contains("Nothing was changed that fits."));
 }
 
 #[tokio::test]
@@ -275,7 +311,7 @@ async fn an_admin_cancels_a_call_and_sends_a_callback_again_and_both_are_noted()
     let noted = stage.server.store.changes(filter).await.unwrap();
     let lines: Vec<_> = noted
         .iter()
-        .map(|entry| (entry.action.as_str(), entry.failure.is_some()))
+        .map(|line| (line.entry.action.as_str(), line.entry.failure.is_some()))
         .collect();
     let wanted = [
         ("call cancel", true),
@@ -283,7 +319,7 @@ async fn an_admin_cancels_a_call_and_sends_a_callback_again_and_both_are_noted()
         ("callback replay", false),
     ];
     assert_eq!(lines, wanted);
-    for entry in &noted {
+    for entry in noted.iter().map(|line| &line.entry) {
         assert_eq!(entry.actor.operator.as_deref(), Some("admin"));
         assert_eq!(entry.actor.address.as_deref(), Some("127.0.0.1"));
         assert!(entry.detail.contains(talked.as_str()));

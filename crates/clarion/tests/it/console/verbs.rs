@@ -487,8 +487,8 @@ async fn noted(management: &Management) -> Vec<String> {
         ..AuditFilter::default()
     };
     let entries = management.changes(filter).await.unwrap();
-    assert!(entries.iter().all(|entry| entry.failure.is_none()));
-    let kinds = entries.into_iter().rev().map(|entry| entry.action);
+    assert!(entries.iter().all(|line| line.entry.failure.is_none()));
+    let kinds = entries.into_iter().rev().map(|line| line.entry.action);
     kinds.collect()
 }
 
