@@ -8,7 +8,8 @@ use clarion::domain::call::CallSid;
 use jiff::tz::TimeZone;
 use phone::test_phone::{Script, Then};
 use supervisor::Supervisor;
-use tokio::sync::Barrier;
+use tokio::process::Command;
+use tokio::sync::{Barrier, Semaphore};
 use tokio::task::JoinSet;
 
 use super::{billed, times_in};
@@ -24,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const RINGS: Duration = Duration::from_secs(3);
 /// Requests of one name, each on a connection of its own.
 const AT_ONCE: usize = 1000;
+/// Connections that are made beside each other: each handshake has ten seconds.
+const HANDSHAKES: usize = 16;
 /// Those of another name, which do not agree about what they want.
 const DISAGREEING: usize = 40;
 
@@ -45,7 +48,10 @@ impl Pair {
         let url = postgres::empty_database().await;
         let first = Installation::with_settings(Some(url), &settings).await;
         let second = first.another_node(&settings);
-        let nodes = [first.start().await, second.start().await];
+        let nodes = [
+            first.start_by(patient_with_clients).await,
+            second.start_by(patient_with_clients).await,
+        ];
         Self {
             first,
             _second: second,
@@ -53,6 +59,11 @@ impl Pair {
             telephone,
         }
     }
+}
+
+/// A client that is connected says nothing until all are.
+fn patient_with_clients(serve: &mut Command) -> &mut Command {
+    serve.env("CLARION_HTTP__HEAD_SECONDS", "600")
 }
 
 /// Whoever presses the key has heard it ring for a while: the ringing is an event of its own.
@@ -81,12 +92,15 @@ fn script(number: &str) -> Script {
 /// What is asked by these clients, each of them once and all at the same time, in turns at one node and the other.
 async fn ask_at_once(pair: &Pair, asked: Vec<String>) -> Vec<Result<String, String>> {
     let together = Arc::new(Barrier::new(asked.len()));
+    let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
     let mut clients = JoinSet::new();
     for (place, fields) in asked.into_iter().enumerate() {
         let client = pair.nodes[place % 2].client.clone();
-        let together = Arc::clone(&together);
+        let (together, handshakes) = (Arc::clone(&together), Arc::clone(&handshakes));
         clients.spawn(async move {
+            let handshake = handshakes.acquire().await.unwrap();
             let mut caller = Caller::connect(&client).await.unwrap();
+            drop(handshake);
             together.wait().await;
             (place, caller.try_to_place(&fields).await.unwrap())
         });
