@@ -9,6 +9,7 @@ use super::call_steps::{self, local};
 use super::plain;
 use crate::clock::Clock;
 use crate::domain::attempt::{Attempt, AttemptNumber, LegOfCall};
+use crate::domain::call::Priority;
 use crate::domain::call_record::{CallRecord, CurrentAttempt};
 use crate::domain::call_state::CallState;
 use crate::domain::hearing::AnsweredBy;
@@ -49,6 +50,9 @@ pub fn outline(call: &CallRecord, clock: &Clock) -> Value {
 pub fn tell(seen: &SeenCall, clock: &Clock, json: bool) -> Value {
     let (call, history) = (&seen.record, &seen.history);
     let mut story = outline(call, clock);
+    story["requestId"] = json!(call.request_id);
+    story["priority"] = json!(call.priority.map(Priority::number));
+    story["validUntil"] = json!(call.expires_at.map(|until| local(until, clock)));
     let callback = seen.callback.as_ref();
     let attempts = history.attempts.iter();
     let attempts = attempts.map(|attempt| describe_attempt(seen, attempt, clock));

@@ -17,7 +17,7 @@ use super::times::{self, Moment};
 use super::visit::Visit;
 use super::words::{Words, fill};
 use crate::domain::bill::BillLine;
-use crate::domain::call::{CallKind, CallSid};
+use crate::domain::call::{CallKind, CallSid, Priority};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{Callback, CallbackAttempt, CallbackKey, CallbackState};
 use crate::domain::leg::Leg;
@@ -49,6 +49,10 @@ struct CallPart {
     trunk: String,
     talk: String,
     accepted: Moment,
+    request: String,
+    /// Of a call that has not ended.
+    priority: Option<u8>,
+    valid_until: Option<Moment>,
     reason: String,
     /// What ends it, if it may be ended.
     stop: Option<&'static str>,
@@ -227,6 +231,11 @@ impl CallPart {
             trunk: record.trunk.clone().unwrap_or_default(),
             talk: shown::talk(record, clock, words),
             accepted: Moment::new(record.accepted_at, clock, words),
+            request: record.request_id.clone().unwrap_or_default(),
+            priority: record.priority.map(Priority::number),
+            valid_until: record
+                .expires_at
+                .map(|until| Moment::new(until, clock, words)),
             reason: record.reason.clone().unwrap_or_default(),
             stop: stop(record.state, words),
             may_repeat: record.state == CallState::Ended && record.kind == CallKind::Notification,

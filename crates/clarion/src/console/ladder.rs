@@ -8,11 +8,14 @@ use super::words::{Words, fill};
 use crate::clock::Clock;
 use crate::sip_trace::KeptMessage;
 
-/// The picture is this wide, in units of its own; the page scales it.
+/// The picture is at least this wide, in units of its own; the page scales it.
 const WIDTH: usize = 440;
+/// Of a character of a name or a label.
+const CHARACTER: usize = 8;
 /// From one arrow to the next, and what is above the first.
 const STEP: usize = 34;
 const HEAD: usize = 40;
+/// Left of our own line, and at least right of the last one.
 const MARGIN: usize = 60;
 /// Messages that are drawn: a call that has more has a loop.
 const MOST: usize = 200;
@@ -65,7 +68,15 @@ pub fn draw(messages: &[Arc<KeptMessage>], clock: &Clock, words: &Words) -> Opti
             peers.push(message.peer);
         }
     }
-    let gap = (WIDTH - 2 * MARGIN) / peers.len();
+    let names: Vec<_> = peers.iter().map(|peer| name(*peer)).collect();
+    let widest = names.iter().map(|name| width_of(name)).max().unwrap_or(0);
+    let labels = messages.iter().map(|message| label(message.first_line()));
+    // The first arrows are no longer than the gap.
+    let widest_label = labels.map(|label| width_of(&label)).max().unwrap_or(0);
+    let margin = MARGIN.max(widest / 2);
+    let gap = (WIDTH.saturating_sub(MARGIN + margin) / peers.len())
+        .max(widest)
+        .max(widest_label);
     let column = |peer: &Option<SocketAddr>| {
         let place = peers.iter().position(|known| known == peer);
         MARGIN + gap * (place.unwrap_or(0) + 1)
@@ -83,11 +94,10 @@ pub fn draw(messages: &[Arc<KeptMessage>], clock: &Clock, words: &Words) -> Opti
         let peer_x = column(&message.peer);
         rung(place, message, peer_x, clock, words)
     });
-    let names: Vec<_> = peers.iter().map(|peer| name(*peer)).collect();
     let count = messages.len().to_string();
     let values = [("n", count.as_str()), ("peers", &names.join(", "))];
     Some(Ladder {
-        width: WIDTH,
+        width: MARGIN + gap * peers.len() + margin,
         height: HEAD + STEP * messages.len() + 16,
         described: fill(words.ladder_picture, &values),
         ends,
@@ -123,6 +133,11 @@ fn rung(place: usize, message: &KeptMessage, peer_x: usize, clock: &Clock, words
 
 fn name(peer: Option<SocketAddr>) -> String {
     peer.map_or_else(|| "?".to_owned(), |peer| peer.to_string())
+}
+
+/// With its number, or with air on both sides.
+fn width_of(text: &str) -> usize {
+    (text.chars().count() + 4) * CHARACTER
 }
 
 /// `INVITE`, or `180 Ringing`.
@@ -183,6 +198,29 @@ mod tests {
         assert!(other.to_x > invite.to_x && busy.y > invite.y);
         assert!(!invite.text.contains('\r'));
         assert!(draw(&[], &clock, &ENGLISH).is_none());
+    }
+
+    #[test]
+    fn names_have_room_however_long_and_many_they_are() {
+        let peers = [
+            "[2001:db8:1234:5678:9abc:def0:1234:5678]:65060",
+            "192.0.2.7:5060",
+            "[2001:db8::1]:5060",
+        ];
+        let messages = peers.map(|peer| message(true, peer, "INVITE sip:1@t SIP/2.0\r\n"));
+        let clock = Clock::new(TimeZone::UTC);
+        for count in 1..=peers.len() {
+            let ladder = draw(&messages[..count], &clock, &ENGLISH).unwrap();
+            let half = |end: &LadderEnd| end.name.chars().count() * CHARACTER / 2;
+            let mut free = 0;
+            for end in &ladder.ends {
+                assert!(end.x >= free + half(end), "{ladder:?}");
+                free = end.x + half(end);
+            }
+            assert!(free <= ladder.width, "{ladder:?}");
+        }
+        let short = draw(&messages[1..2], &clock, &ENGLISH).unwrap();
+        assert_eq!(short.width, WIDTH, "as long as there is room");
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl SentForm {
     }
 }
 
-/// Reads a form. Only admins send files: they are as large as those that applications upload.
+/// Reads a form. Only admins send files: they are as large, and may be as slow, as those that applications upload.
 pub async fn read(
     console: &Console,
     access: RouteAccess,
@@ -49,17 +49,17 @@ pub async fn read(
     let media_type = parts.headers.get(CONTENT_TYPE);
     let media_type = media_type.and_then(|value| value.to_str().ok());
     let is = |kind: &str| media_type.is_some_and(|text| text.starts_with(kind));
-    let reading = async {
-        if is("application/x-www-form-urlencoded") {
-            return fields(body).await;
-        }
-        if is("multipart/form-data") && access == RouteAccess::Role(OperatorRole::Admin) {
-            return with_files(console, parts, body).await;
-        }
-        Err(Refused::BadForm)
-    };
-    let read = tokio::time::timeout(console.body_time, reading).await;
-    read.map_err(|_| Refused::BadForm)?
+    if is("application/x-www-form-urlencoded") {
+        let read = tokio::time::timeout(console.body_time, fields(body)).await;
+        return read.map_err(|_| Refused::BadForm)?;
+    }
+    if is("multipart/form-data") && access == RouteAccess::Role(OperatorRole::Admin) {
+        // As long as the uploads of applications may take.
+        let time = console.management.config().audio_files.upload_time;
+        let read = tokio::time::timeout(time, with_files(console, parts, body)).await;
+        return read.map_err(|_| Refused::TooLarge)?;
+    }
+    Err(Refused::BadForm)
 }
 
 async fn fields(body: Body) -> Result<SentForm, Refused> {

@@ -232,6 +232,9 @@ words! {
     call_notice: "notice with several attempts", "多次尝试的通知";
     call_caller: "Caller shown", "主叫显号";
     call_reason: "Reason", "原因";
+    call_request: "Name of the request", "请求标识";
+    call_priority: "Priority", "优先级";
+    call_valid_until: "Dialled until", "最晚拨出";
     call_cancel: "Cancel", "取消呼叫";
     call_hang_up: "Hang up", "挂断";
     call_cancelled: "The call is being ended.", "正在结束该呼叫。";
@@ -374,7 +377,7 @@ words! {
     accounts_more: "The first {n} are shown; look for a part of the name.", "只显示前 {n} 个，可按名称查找。";
     accounts_none: "There is no account yet. Add the first one below; then add an application to it.", "还没有账户。请先在下方添加账户，再为它添加应用。";
     accounts_none_viewer: "There is no account yet. An admin can add one.", "还没有账户，可由管理员添加。";
-    accounts_none_found: "No account has this in its name or sid.", "没有名称或 sid 与之匹配的账户。";
+    accounts_none_found: "No account has this in its name or sid. Search for less of it.", "没有名称或 sid 与之匹配的账户，请缩短搜索内容再试。";
     accounts_add: "Add an account", "添加账户";
     accounts_brought: "Keep the sid and token of another platform", "沿用原平台的 sid 和令牌";
     account_name: "Name", "名称";
@@ -484,7 +487,7 @@ words! {
     // Lists.
     lists_title: "Lists of numbers", "号码列表";
     lists_text: "A notice calls who is on a list by its name, such as @night in backupTo, in this order.", "通知可在 backupTo 中用列表名（例如 @night）引用号码列表，按顺序呼叫。";
-    lists_empty: "There is no list yet.", "还没有号码列表。";
+    lists_empty: "There is no list yet. An admin adds one on this page; requests then name it in backupTo, as @name.", "还没有号码列表。管理员可在本页新建，请求在 backupTo 中以 @名称 引用。";
     lists_add: "Add a list", "添加号码列表";
     list_name: "Name of the list", "列表名";
     list_name_hint: "Up to 32 letters, digits, - or _; requests write @ before it.", "最多 32 位字母、数字、- 或 _，请求中前面加 @。";
@@ -498,7 +501,7 @@ words! {
     // Do not call.
     unwanted_title: "Do not call", "免打扰名单";
     unwanted_text: "The account calls none of these numbers: a request is refused, and a call that waits is not dialled.", "该账户不会呼叫名单中的号码：请求会被拒绝，排队中的呼叫也不再外呼。";
-    unwanted_empty: "No number is on the list.", "名单为空。";
+    unwanted_empty: "No number is on the list. A callee who presses the stop key of a request (stopDtmf) is added, and admins add numbers here.", "名单为空。被叫按下请求设定的拒接键（stopDtmf）后自动加入，管理员也可在本页添加。";
     unwanted_number: "Number", "号码";
     unwanted_number_hint: "Without an extension.", "不含分机号。";
     unwanted_since: "Since", "加入时间";
@@ -564,7 +567,7 @@ words! {
     audio_is_added: "The files were added.", "文件已上传。";
     audio_is_removed: "The file was removed. Calls that were accepted before still play it.", "文件已删除。此前受理的呼叫仍会播放它。";
     audio_none_chosen: "Choose a file first.", "请先选择文件。";
-    sound_sent: "What the callee hears", "播放内容";
+    sound_sent: "The message, as a callee hears it", "语音内容（电话音质）";
     sound_secret: "A voice code is not told again, also not to operators.", "验证码内容不会再次播放，操作员也不例外。";
     sound_download: "Download WAV", "下载 WAV";
 
@@ -590,7 +593,7 @@ words! {
     dialling_is_resumed: "Calls are dialled again.", "已恢复外呼。";
     barred_title: "Barred numbers", "禁呼号码";
     barred_note: "Nobody may call them, whatever the account. A call that waits for such a number is not dialled.", "任何账户都不能呼叫这些号码；已在排队的呼叫也不会拨出。";
-    barred_empty: "No number is barred.", "没有禁呼号码。";
+    barred_empty: "No number is barred. What an admin bars here is called for no account.", "没有禁呼号码。管理员在本页添加后，任何账户都不会再呼叫该号码。";
     barred_none_found: "No barred number has these digits.", "没有包含这些数字的禁呼号码。";
     barred_more: "The first {n}. Search for others.", "仅显示前 {n} 个，其余请搜索。";
     barred_add: "Bar a number", "添加禁呼号码";
@@ -640,7 +643,7 @@ words! {
     // Intakes.
     intakes_title: "Intakes", "告警接入";
     intakes_text: "An intake is an address with a token of its own, at which a monitoring tool brings alerts. Clarion calls the people that it names until somebody confirms.", "每个接入点有独立的地址和令牌，供监控系统推送告警。Clarion 依次呼叫其中的号码，直到有人确认。";
-    intakes_empty: "There is no intake yet.", "还没有接入点。";
+    intakes_empty: "There is no intake yet. An admin adds one on this page; the monitoring then sends its alerts to the address.", "还没有接入点。管理员可在本页新建，再把地址填到监控系统中。";
     intakes_add: "Add an intake", "添加接入点";
     intake_name: "Name", "名称";
     intake_name_hint: "Letters, digits, - or _. It stands in the address.", "字母、数字、- 或 _，会出现在地址中。";

@@ -19,6 +19,7 @@ mod heartbeat;
 mod housekeeping;
 mod key_prompts;
 mod leg_records;
+mod line_events;
 mod node;
 mod notices;
 pub mod planted;

@@ -8,12 +8,12 @@ use jiff::{SignedDuration, Timestamp};
 use phone::call::{AnswerRecorded, CallEvent, ChoiceRecorded, KeyChoice, LeaveRequest};
 use phone::signalling::{DialogSnapshot, Leave};
 use supervisor::PanicPoint;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::answer_notes::{AnswerNote, AnswerNotes};
 use super::dial_progress::{DialProgress, TrunkTry};
 use super::end_reason::EndReason;
+use super::line_events::{LineEvents, stored};
 use super::node::Node;
 use super::notices::{Leaving, NoticePlanner, NoticeStep};
 use super::planted::{self, PlantedBug};
@@ -63,55 +63,6 @@ struct Unrecorded {
     furthest: Option<CallUpdate>,
     /// Answers that are not acknowledged before they are durable.
     waiting: Vec<AnswerRecorded>,
-}
-
-/// What happens on the line, in its order.
-#[derive(Debug)]
-pub struct LineEvents {
-    happened: mpsc::UnboundedReceiver<CallEvent>,
-    /// What has come and is not recorded yet.
-    arrived: Vec<CallEvent>,
-    is_over: bool,
-}
-
-/// So many events are taken at once.
-const MAX_EVENTS: usize = 16;
-
-impl LineEvents {
-    pub fn new(happened: mpsc::UnboundedReceiver<CallEvent>) -> Self {
-        Self {
-            happened,
-            arrived: Vec::new(),
-            is_over: false,
-        }
-    }
-
-    /// Waits until something has come. False if nothing will any more.
-    pub async fn wait(&mut self) -> bool {
-        if self.arrived.is_empty() && !self.is_over {
-            self.receive().await;
-        }
-        !(self.arrived.is_empty() && self.is_over)
-    }
-
-    pub fn take_arrived(&mut self) -> Vec<CallEvent> {
-        std::mem::take(&mut self.arrived)
-    }
-
-    async fn receive(&mut self) {
-        let count = self.happened.recv_many(&mut self.arrived, MAX_EVENTS).await;
-        self.is_over = count == 0;
-    }
-
-    /// An answer that is neither written nor noted.
-    fn answer(&mut self) -> Option<(Option<String>, &mut AnswerRecorded)> {
-        self.arrived.iter_mut().find_map(|event| match event {
-            CallEvent::Answered(dialog, recorded) if !recorded.is_done() => {
-                Some((dialog.as_deref().and_then(stored), recorded))
-            }
-            _ => None,
-        })
-    }
 }
 
 impl Unrecorded {
@@ -605,13 +556,6 @@ fn callee_choice(choice: KeyChoice) -> CalleeChoice {
         KeyChoice::Confirmed(key) => CalleeChoice::Confirmed(key),
         KeyChoice::Stopped => CalleeChoice::Stopped,
     }
-}
-
-/// A dialog as it is kept in the store.
-fn stored(dialog: &DialogSnapshot) -> Option<String> {
-    serde_json::to_string(dialog)
-        .inspect_err(|error| tracing::error!(%error, "a dialog could not be written"))
-        .ok()
 }
 
 /// From accept to the first INVITE, the wait in the queue included. Further tries are not counted.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::account::{AccountSid, AppId};
 use super::attempt::AttemptNumber;
-use super::call::{CallKind, CallSid};
+use super::call::{CallKind, CallSid, Priority};
 use super::call_state::CallState;
 use super::callback::EventSubscription;
 use super::notice::Notice;
@@ -24,6 +24,11 @@ pub struct CallRecord {
     pub called: String,
     pub number: PhoneNumber,
     pub caller: Option<String>,
+    /// What the application called its request.
+    pub request_id: Option<String>,
+    /// Of a call that has not ended: how urgent it is, and until when an attempt may begin.
+    pub priority: Option<Priority>,
+    pub expires_at: Option<Timestamp>,
     pub state: CallState,
     pub outcome: Option<Outcome>,
     pub trunk: Option<String>,

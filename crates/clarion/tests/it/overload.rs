@@ -159,9 +159,6 @@ impl World {
         });
         let accepted = self.accepted.iter().flatten();
         History {
-            thanked: Vec::new(),
-            refused: Vec::new(),
-            notices: BTreeMap::new(),
             accepted: accepted.map(|(_, sid)| sid.clone()).collect(),
             dialled: self
                 .telephone
@@ -172,6 +169,7 @@ impl World {
             callbacks: callbacks.collect(),
             records: records(&self.installation.database).await,
             legs_up: self.telephone.open().0,
+            ..History::default()
         }
     }
 

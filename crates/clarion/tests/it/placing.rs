@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use jiff::civil::DateTime;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
@@ -401,7 +402,10 @@ async fn waits_is_cancelled_and_ends(postgres: Option<String>) {
     let counter = Counter::open(postgres).await;
     let options = ["--to", "13800000002", "--redial-times", "1"];
     let pause = ["--redial-interval", "3000", "--valid-time", "86400"];
-    let placed = counter.place(&[&options[..], &pause].concat()).await;
+    let named = ["--request-id", "pump 3", "--priority", "3"];
+    let placed = counter
+        .place(&[&options[..], &pause, &named].concat())
+        .await;
     let sid = placed.out.trim();
     let mut watching = Command::new(env!("CARGO_BIN_EXE_clarion"));
     let config = counter.site.folder.path().join("clarion.toml");
@@ -426,6 +430,13 @@ async fn waits_is_cancelled_and_ends(postgres: Option<String>) {
         (&"redial".into(), &"redial".into())
     );
     let shown = counter.show(sid).await;
+    assert_eq!(
+        (&shown["requestId"], &shown["priority"]),
+        (&"pump 3".into(), &3.into())
+    );
+    let moment = |name: &str| shown[name].as_str().unwrap().parse::<DateTime>().unwrap();
+    let valid = moment("validUntil").duration_since(moment("accepted"));
+    assert!((86_399..=86_401).contains(&valid.as_secs()), "{valid}");
     let current = &shown["notice"]["current"];
     assert_eq!(
         (&current["attempt"], &current["why"]),
@@ -447,6 +458,16 @@ async fn waits_is_cancelled_and_ends(postgres: Option<String>) {
     assert_eq!(lines.next_line().await.unwrap(), None, "the call is over");
     let status = watching.wait().await.unwrap();
     assert_eq!(status.code(), Some(3), "nobody was reached");
+    let shown = counter.show(sid).await;
+    assert_eq!(
+        (
+            &shown["requestId"],
+            &shown["priority"],
+            &shown["validUntil"]
+        ),
+        (&"pump 3".into(), &Value::Null, &Value::Null),
+        "what is over waits for nothing"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

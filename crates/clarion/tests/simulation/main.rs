@@ -8,11 +8,11 @@ mod chance;
 #[path = "../it/lives/checker.rs"]
 mod checker;
 mod databases;
+#[path = "../it/lives/events.rs"]
+mod events;
 mod history;
 mod life;
 mod line;
-#[path = "../it/lives/records.rs"]
-mod lives;
 mod model;
 mod network;
 mod node;
@@ -22,6 +22,8 @@ mod panics;
 mod plan;
 #[path = "../it/lives/plans.rs"]
 mod plans;
+#[path = "../it/lives/records.rs"]
+mod records;
 mod support;
 mod weather;
 mod world;

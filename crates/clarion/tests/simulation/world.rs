@@ -1,6 +1,5 @@
 //! Everything around the nodes: the store that they share, the telephone network, what clients were promised; and what was seen to be wrong.
 
-use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -161,7 +160,6 @@ impl WorldState {
         });
         History {
             // Whether a confirmation was understood is judged by the plan (`notices`).
-            thanked: Vec::new(),
             accepted,
             dialled: self
                 .network
@@ -175,8 +173,8 @@ impl WorldState {
                 .collect(),
             callbacks: callbacks.collect(),
             records: records.collect(),
-            notices: BTreeMap::new(),
             legs_up: self.network.legs_up(),
+            ..History::default()
         }
     }
 

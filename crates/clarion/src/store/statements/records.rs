@@ -3,7 +3,7 @@
 use super::queue::{call_kind, notice};
 use super::{Statement, statement};
 use crate::domain::attempt::AttemptNumber;
-use crate::domain::call::{CallProgress, NoticeProgress};
+use crate::domain::call::{CallProgress, NoticeProgress, Priority};
 use crate::domain::call_record::{CallRecord, CurrentAttempt};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::EventSubscription;
@@ -31,6 +31,7 @@ pub const RECORD: &str = concat!(
   queue.attempt, coalesce(queue.to_number, calls.number), \
   CASE WHEN queue.to_number IS NULL THEN calls.extension ELSE queue.to_extension END, calls.notice, calls.ending, calls.events, ",
     talk_ended!(),
+    ", (SELECT request_id FROM request_keys WHERE request_keys.call_sid = calls.call_sid LIMIT 1), queue.priority, queue.expires_at",
     " FROM calls"
 );
 
@@ -100,6 +101,9 @@ pub fn record(row: &impl Columns) -> Result<CallRecord, StoreError> {
             .optional_text(25)?
             .and_then(EventSubscription::from_stored),
         talk_ended_at: row.optional_time(26)?,
+        request_id: row.optional_string(27)?,
+        priority: row.optional_number(28)?.and_then(Priority::new),
+        expires_at: row.optional_time(29)?,
     })
 }
 

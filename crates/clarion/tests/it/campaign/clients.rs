@@ -1,5 +1,6 @@
 //! Clients that repeat a request, with its `requestId`, until they know what became of it: at another node if need be.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,11 +11,13 @@ use rand::{RngExt, SeedableRng};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::lives::{Redials, World, fields};
+use crate::lives::{CallOff, Redials, World, fields};
 use crate::support::child::Caller;
-use crate::support::{PATIENCE, eventually};
+use crate::support::{APP, PATIENCE, eventually, status_code};
 
 const CLIENTS: u64 = 3;
+/// One call in so many is called off.
+const CALLED_OFF: u32 = 12;
 /// Between the answer to one request and the next.
 const PAUSE: Duration = Duration::from_millis(40);
 /// Somebody who has heard nothing for this long asks elsewhere.
@@ -37,6 +40,8 @@ struct Requester {
     url: String,
     rng: StdRng,
     caller: Option<Caller>,
+    requests: Arc<AtomicU32>,
+    called_off: Arc<Mutex<BTreeMap<String, Option<CallOff>>>>,
 }
 
 impl Clients {
@@ -50,13 +55,18 @@ impl Clients {
                 url: world.receiver.url(),
                 rng: StdRng::seed_from_u64(seed ^ (name + 1)),
                 caller: None,
+                requests: Arc::clone(&world.requests),
+                called_off: Arc::clone(&world.called_off),
             };
             let (accepted, enough) = (Arc::clone(&world.accepted), enough.subscribe());
             clients.spawn(async move {
                 while !*enough.borrow() {
                     let sid = requester.place().await;
-                    accepted.lock().unwrap().push(sid);
+                    accepted.lock().unwrap().push(sid.clone());
                     tokio::time::sleep(PAUSE).await;
+                    if requester.rng.random_ratio(1, CALLED_OFF) {
+                        requester.call_off(&sid).await;
+                    }
                 }
             });
         }
@@ -90,12 +100,11 @@ impl Clients {
 impl Requester {
     /// One request. Whoever hears nothing asks again, until there is a callSid.
     async fn place(&mut self) -> String {
-        static REQUEST: AtomicU32 = AtomicU32::new(0);
-        let number = REQUEST.fetch_add(1, Ordering::Relaxed);
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
         let id = format!("{}-{number}", self.name);
         let fields = format!(
             "{},\"requestId\":\"{id}\"",
-            fields(&self.url, Redials::Some)
+            fields(number, &self.url, Redials::Some)
         );
         loop {
             let asked = tokio::time::timeout(GIVES_UP_AFTER, self.ask(&fields)).await;
@@ -108,13 +117,43 @@ impl Requester {
         }
     }
 
+    /// Asks until it is known whether the call will end or was over.
+    async fn call_off(&mut self, sid: &str) {
+        self.called_off.lock().unwrap().insert(sid.to_owned(), None);
+        let body = format!("{{\"appId\":\"{APP}\",\"callSid\":\"{sid}\"}}");
+        let told = loop {
+            let asked = async {
+                self.caller()
+                    .await?
+                    .operation("Calls/CallCancel", &body)
+                    .await
+            };
+            match tokio::time::timeout(GIVES_UP_AFTER, asked).await {
+                Ok(Ok(answer)) => match status_code(&answer) {
+                    "000000" => break CallOff::WillEnd,
+                    "190011" => break CallOff::WasOver,
+                    code => assert!(PASSING.contains(&code), "refused: {answer}"),
+                },
+                Ok(Err(_)) | Err(_) => self.caller = None,
+            }
+            tokio::time::sleep(PAUSE).await;
+        };
+        self.called_off
+            .lock()
+            .unwrap()
+            .insert(sid.to_owned(), Some(told));
+    }
+
     async fn ask(&mut self, fields: &str) -> anyhow::Result<Result<String, String>> {
+        self.caller().await?.try_to_place(fields).await
+    }
+
+    async fn caller(&mut self) -> anyhow::Result<&mut Caller> {
         if self.caller.is_none() {
             let door = self.door().ok_or(anyhow::anyhow!("no node lives"))?;
             self.caller = Some(Caller::connect(&door).await?);
         }
-        let caller = self.caller.as_mut().expect("it is connected");
-        caller.try_to_place(fields).await
+        Ok(self.caller.as_mut().expect("it is connected"))
     }
 
     fn door(&mut self) -> Option<Client> {

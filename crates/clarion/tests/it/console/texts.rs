@@ -115,13 +115,16 @@ async fn hostile_texts_are_shown_as_texts_on_every_page() {
     let data = HOSTILE.replace('\u{1b}', "") + &"\u{202e}字".repeat(600);
     assert!(data.len() > 3600);
     let data = serde_json::to_string(&data).unwrap();
-    let fields = format!("\"mediaTxt\":\"<script>alert(1)</script>\",\"userData\":{data}");
+    let name = serde_json::to_string("<script>alert(1)</script>\"'><img src=x>\u{202e}").unwrap();
+    let fields = format!(
+        "\"mediaTxt\":\"<script>alert(1)</script>\",\"userData\":{data},\"requestId\":{name}"
+    );
     let sid = stage.call("13800000000", &fields).await;
     stage.report_of(&sid).await;
     // And what a receiver of the customer answers.
     let answers = Receiver::start(vec![answer(500, "", HOSTILE)]).await;
     let fields = format!(
-        "\"mediaTxt\":\"x\",\"callStateUrl\":\"{0}\",\"respUrl\":\"{0}\"",
+        "\"mediaTxt\":\"x\",\"callStateUrl\":\"{0}\",\"respUrl\":\"{0}/<script>alert(1)?x='><img src=x>\"",
         answers.url()
     );
     let told = stage

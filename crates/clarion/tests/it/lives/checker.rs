@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clarion::domain::attempt::Attempt;
+use clarion::domain::notice::ending::NoticeEnding;
 
+use super::events::{self, ToldEvent, element};
 use super::plans::NoticeStory;
 
 #[derive(Debug, Clone, Default)]
@@ -23,8 +25,41 @@ pub struct History {
     pub notices: BTreeMap<String, NoticeStory>,
     /// callSid and number of callees who heard that their confirmation was understood.
     pub thanked: Vec<(String, String)>,
+    /// In the order in which they came.
+    pub events: Vec<ToldEvent>,
+    /// callSids of calls that ended because somebody was told that they would.
+    pub called_off: Vec<String>,
+    /// What the account has paid for these calls.
+    pub money: Option<Spending>,
     /// Legs that the telephone still has up.
     pub legs_up: usize,
+}
+
+/// What an account that had enough has paid, by its balance and by its bill lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spending {
+    pub paid: i64,
+    pub billed: i64,
+    /// For calls that may yet come.
+    pub reserved: i64,
+    pub reservations: i64,
+}
+
+impl Spending {
+    pub fn violation(self) -> Option<String> {
+        if self.reserved != 0 || self.reservations != 0 {
+            let Self {
+                reserved,
+                reservations,
+                ..
+            } = self;
+            return Some(format!(
+                "{reserved} of {reservations} calls are still set aside"
+            ));
+        }
+        let Self { paid, billed, .. } = self;
+        (paid != billed).then(|| format!("{paid} were paid for lines of {billed}"))
+    }
 }
 
 /// Everything that is wrong with it.
@@ -90,6 +125,28 @@ pub fn violations(history: &History) -> Vec<String> {
             ));
         }
     }
+    let results = reports.iter().map(|(sid, told)| {
+        let result = told.first().and_then(|(_, body)| element(body, "result"));
+        (*sid, result)
+    });
+    for problem in events::violations(&history.events, &results.collect()) {
+        record(problem);
+    }
+    for sid in &history.called_off {
+        let ending = history.notices.get(sid).and_then(|story| story.ending);
+        let is_right = ending.is_none_or(|ending| {
+            matches!(
+                ending,
+                NoticeEnding::Cancelled | NoticeEnding::Talked | NoticeEnding::Confirmed
+            )
+        });
+        if !is_right {
+            record(format!("{sid} was called off and ended as {ending:?}"));
+        }
+    }
+    if let Some(problem) = history.money.and_then(Spending::violation) {
+        record(problem);
+    }
     if history.legs_up > 0 {
         record(format!("{} legs are still up", history.legs_up));
     }
@@ -112,7 +169,6 @@ fn most_dials(notices: &BTreeMap<String, NoticeStory>, key: &str) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use clarion::domain::notice::ending::NoticeEnding;
     use clarion::domain::outcome::Outcome::{self, Busy, Declined};
 
     use super::super::plans::tests::story;
@@ -130,9 +186,7 @@ mod tests {
                 (sid.clone(), "msg_a".to_owned(), "0".to_owned()),
             ],
             records: BTreeMap::from([(sid, (Some("talked".to_owned()), 1))]),
-            notices: BTreeMap::new(),
-            thanked: Vec::new(),
-            legs_up: 0,
+            ..History::default()
         }
     }
 
@@ -178,6 +232,23 @@ mod tests {
     }
 
     #[test]
+    fn money_that_is_missing_or_still_set_aside_is_found() {
+        let spent = |paid, reserved| {
+            let mut history = good();
+            history.money = Some(Spending {
+                paid,
+                billed: 30,
+                reserved,
+                reservations: i64::from(reserved > 0),
+            });
+            violations(&history).join("; ")
+        };
+        assert_eq!(spent(30, 0), "");
+        assert_eq!(spent(29, 0), "29 were paid for lines of 30");
+        assert_eq!(spent(30, 7), "7 of 1 calls are still set aside");
+    }
+
+    #[test]
     fn whoever_heard_that_they_confirmed_has() {
         let heard = |body: &str| {
             let mut history = good();
@@ -195,6 +266,25 @@ mod tests {
         let wrong = "8613800000012 heard that a was confirmed, and it is not";
         assert_eq!(heard(&of("13800000001")), wrong);
         assert_eq!(heard("<ended>exhausted</ended>"), wrong);
+    }
+
+    #[test]
+    fn what_was_called_off_does_not_go_on_to_its_end() {
+        let ended = |attempts: &[(u16, Outcome)], ending| {
+            let mut history = good();
+            history.dialled.clear();
+            history.refused.clear();
+            history.records.get_mut("a").unwrap().1 = attempts.len() as u64;
+            let mut story = story(attempts, ending);
+            story.was_cancelled = true;
+            history.notices.insert("a".to_owned(), story);
+            history.called_off.push("a".to_owned());
+            violations(&history).join("; ")
+        };
+        assert_eq!(ended(&[(1, Busy)], NoticeEnding::Cancelled), "");
+        let whole = [(1, Busy), (2, Declined), (3, Declined), (1, Busy)];
+        let gone_on = ended(&whole, NoticeEnding::Exhausted);
+        assert_eq!(gone_on, "a was called off and ended as Some(Exhausted)");
     }
 
     #[test]

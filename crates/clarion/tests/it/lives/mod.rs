@@ -2,6 +2,8 @@
 //! two lives of the process, and no leg stays up. A short run here; `make crash` runs hundreds of rounds (`CRASH_ROUNDS`).
 
 pub mod checker;
+mod events;
+mod money;
 mod plans;
 mod records;
 
@@ -10,8 +12,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use clarion::domain::account::AccountChange;
 use clarion::domain::call_record::{CallFilter, CallLife};
 use clarion::domain::callback::CallbackState;
+use clarion::domain::money::Money;
 use clarion::store::{CallbackFilter, Database, Store};
 use g711::Codec;
 use jiff::SignedDuration;
@@ -22,11 +26,14 @@ use supervisor::Supervisor;
 use tokio::task::JoinSet;
 
 use self::checker::{History, violations};
+use self::events::{ToldEvent, element};
+use self::money::spending;
 use self::plans::NoticeStory;
 pub use self::records::records;
+
 use crate::support::child::{Caller, ChildServer, Installation};
 use crate::support::receiver::{Receiver, ok};
-use crate::support::{eventually_within, postgres, tone};
+use crate::support::{SID, eventually_within, postgres, tone};
 
 /// Within this time something of what is under way comes to its end.
 const DRAIN: Duration = Duration::from_secs(120);
@@ -37,6 +44,8 @@ const THANKS: f64 = 880.0;
 const BACKUPS: usize = 2;
 /// `calls.expire_seconds`.
 const EXPIRE: SignedDuration = SignedDuration::from_hours(1);
+/// Of the account.
+const BALANCE: &str = "1000000";
 /// Between the clocks of processes of one machine, and the milliseconds of a database.
 const SAME_CLOCK: SignedDuration = SignedDuration::from_millis(10);
 
@@ -55,6 +64,19 @@ pub struct World {
     thanked: Arc<Mutex<Vec<(String, String)>>>,
     pub receiver: Receiver,
     pub accepted: Arc<Mutex<Vec<String>>>,
+    /// Requests that were made.
+    pub requests: Arc<AtomicU32>,
+    /// Notices that try their numbers again and were accepted.
+    redialling: Arc<AtomicU32>,
+    /// callSids of calls that somebody wanted to end, and what they were told.
+    pub called_off: Arc<Mutex<BTreeMap<String, Option<CallOff>>>>,
+}
+
+/// The answer to whoever wants a call to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallOff {
+    WillEnd,
+    WasOver,
 }
 
 impl World {
@@ -89,12 +111,29 @@ impl World {
             thanked,
             receiver: Receiver::start(vec![ok()]).await,
             accepted: Arc::default(),
+            requests: Arc::default(),
+            redialling: Arc::default(),
+            called_off: Arc::default(),
         }
+    }
+
+    /// Gives the account enough for every call. Before the first one.
+    pub async fn fund(database: &Database) {
+        let store = database.open(&Supervisor::new()).await.unwrap();
+        let change = AccountChange {
+            balance: Some(Some(BALANCE.parse().unwrap())),
+            ..AccountChange::default()
+        };
+        store
+            .change_account(&SID.parse().unwrap(), change)
+            .await
+            .unwrap();
+        store.close().await;
     }
 
     pub fn settings(&self) -> String {
         format!(
-            "[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\ntime_limit_seconds = 2\nlease_seconds = 4\n[media]\nbind = \"127.0.0.1\"\n[calls]\nkey_confirm_en = \"\"\nkey_thanks_en = \"\"\n[dispatch]\nring_seconds = 1\nlease_seconds = 3\nlead_in_ms = 100\n\
+            "[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\ntime_limit_seconds = 2\nlease_seconds = 4\n[media]\nbind = \"127.0.0.1\"\n[calls]\nkey_confirm_en = \"\"\nkey_thanks_en = \"\"\n[rates]\ndefault = [{{ prefix = \"*\", unit_seconds = 1, price = \"0.01\", unanswered = \"0.003\" }}]\n[dispatch]\nring_seconds = 1\nlease_seconds = 3\nlead_in_ms = 100\n\
              calls_at_once = 1000\ncalls_per_second = 1000\n[[trunk]]\nname = \"telephone\"\nhost = \"{}\"\nbind = \"127.0.0.1:0\"\noptions_seconds = 0\n\
              channels = 600\ncalls_per_second = 1000\nprefixes = [\"\"]\n",
             self.telephone.contact()
@@ -107,19 +146,28 @@ impl World {
         let before = self.accepted.lock().unwrap().len();
         for _ in 0..CLIENTS {
             let (client, accepted) = (server.client.clone(), Arc::clone(&self.accepted));
+            let (requests, redialling) = (Arc::clone(&self.requests), Arc::clone(&self.redialling));
             let url = self.receiver.url();
             clients.spawn(async move {
                 let Ok(mut caller) = Caller::connect(&client).await else {
                     return;
                 };
-                while let Ok(sid) = caller.place(&fields(&url, redials)).await {
+                loop {
+                    let number = requests.fetch_add(1, Ordering::Relaxed);
+                    let Ok(sid) = caller.place(&fields(number, &url, redials)).await else {
+                        return;
+                    };
                     accepted.lock().unwrap().push(sid);
+                    if redials.concern(number) {
+                        redialling.fetch_add(1, Ordering::Relaxed);
+                    }
                     tokio::time::sleep(Duration::from_millis(15)).await;
                 }
             });
         }
         eventually_within(DRAIN, "load", async || {
-            self.accepted.lock().unwrap().len() > before + CLIENTS
+            let is_redialling = self.redialling.load(Ordering::Relaxed) > 0;
+            is_redialling && self.accepted.lock().unwrap().len() > before + CLIENTS
         })
         .await;
         let [random] = clarion::random::bytes::<1>();
@@ -153,7 +201,10 @@ impl World {
         let records = records(database).await;
         let mut notices = BTreeMap::new();
         for sid in records.keys() {
-            let story = story(&*store, sid, clocks_apart).await;
+            let mut story = story(&*store, sid, clocks_apart).await;
+            if let Some(story) = &mut story {
+                story.was_cancelled = self.called_off.lock().unwrap().contains_key(sid);
+            }
             notices.extend(story.map(|story| (sid.clone(), story)));
         }
         store.close().await;
@@ -165,12 +216,28 @@ impl World {
             told.collect::<BTreeMap<_, _>>(),
             "the store tells what is there"
         );
-        let callbacks = self.receiver.received().into_iter().map(|received| {
-            let sid = received.body.split("<callSid>").nth(1).unwrap();
-            let sid = sid.split('<').next().unwrap().to_owned();
-            let id = received.header("webhook-id").unwrap().to_owned();
-            (sid, id, received.body)
-        });
+        let balance: Money = BALANCE.parse().unwrap();
+        let money = spending(database, balance.millionths()).await;
+        let (mut callbacks, mut events) = (Vec::new(), Vec::new());
+        for received in self.receiver.received() {
+            let sid = element(&received.body, "callSid").unwrap().to_owned();
+            let webhook_id = received.header("webhook-id").unwrap().to_owned();
+            let body = received.body;
+            if element(&body, "action") == Some("CallState") {
+                events.push(ToldEvent {
+                    sid,
+                    webhook_id,
+                    body,
+                });
+            } else {
+                callbacks.push((sid, webhook_id, body));
+            }
+        }
+        let called_off = self.called_off.lock().unwrap();
+        let called_off = called_off
+            .iter()
+            .filter(|(_, told)| **told == Some(CallOff::WillEnd));
+        let called_off = called_off.map(|(sid, _)| sid.clone()).collect();
         let dialled = self.dialled.lock().unwrap();
         let dialled = dialled.iter().map(|(sid, number)| {
             if notices.contains_key(sid) {
@@ -185,7 +252,10 @@ impl World {
             notices,
             thanked: self.thanked.lock().unwrap().clone(),
             refused: Vec::new(),
-            callbacks: callbacks.collect(),
+            callbacks,
+            events,
+            called_off,
+            money: Some(money),
             records,
             legs_up: self.telephone.open().0,
         }
@@ -257,10 +327,15 @@ pub enum Redials {
     None,
 }
 
-/// A call of one of the kinds that the telephone knows, each to somebody else.
-pub fn fields(url: &str, redials: Redials) -> String {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+impl Redials {
+    /// Whether the request of this number is one that tries its numbers again.
+    fn concern(self, number: u32) -> bool {
+        self == Self::Some && number.is_multiple_of(8)
+    }
+}
+
+/// The request of this number: a call of one of the kinds that the telephone knows, each to somebody else.
+pub fn fields(number: u32, url: &str, redials: Redials) -> String {
     let kind = |place: usize| ["0001", "0002", "0003", "0004", "0005", "0001", "0012"][place % 7];
     let place = number as usize;
     let to = |place| format!("138{:04}{}", number % 10_000, kind(place));
@@ -272,7 +347,13 @@ pub fn fields(url: &str, redials: Redials) -> String {
         2 => format!(",\"backupTo\":\"{backups}\",\"confirmDtmf\":\"1\",\"waitDtmfTime\":\"3\""),
         _ => String::new(),
     };
-    let (to, notice) = if place.is_multiple_of(8) && redials == Redials::Some {
+    // Some watch what becomes of it.
+    let watch = if place.is_multiple_of(3) {
+        format!(",\"callStateUrl\":\"{url}\"")
+    } else {
+        String::new()
+    };
+    let (to, notice) = if redials.concern(number) {
         // Nobody answers, and those who have not declined are called once more, in turn.
         let of_kind = |kind| format!("138{:04}{kind}", number % 10_000);
         let (busy, silent, declining) = (of_kind("0002"), of_kind("0003"), of_kind("0004"));
@@ -283,7 +364,7 @@ pub fn fields(url: &str, redials: Redials) -> String {
     } else {
         (to(place), notice)
     };
-    format!("\"to\":\"{to}\",\"mediaTxt\":\"hello\",\"respUrl\":\"{url}\"{notice}")
+    format!("\"to\":\"{to}\",\"mediaTxt\":\"hello\",\"respUrl\":\"{url}\"{notice}{watch}")
 }
 
 /// Also where the process that dialled it is gone.
@@ -355,6 +436,7 @@ fn redials(round: usize) -> Redials {
 async fn die_again_and_again(postgres: Option<String>) {
     let world = World::new().await;
     let installation = Installation::with_settings(postgres, &world.settings()).await;
+    World::fund(&installation.database).await;
     for round in 0..rounds() {
         let server = installation.start().await;
         world.load_until_killed(server, redials(round)).await;
@@ -379,6 +461,7 @@ async fn every_call_ends_once_when_one_of_two_nodes_dies() {
     let world = World::new().await;
     let url = postgres::empty_database().await;
     let first = Installation::with_settings(Some(url.clone()), &world.settings()).await;
+    World::fund(&first.database).await;
     let second = first.another_node(&world.settings());
     let surviving = second.start().await;
     for round in 0..rounds() {

@@ -1,6 +1,8 @@
 //! What a notice costs: each attempt by itself.
 
 use clarion::domain::account::AccountChange;
+use clarion::domain::bill::csv;
+use clarion::domain::call_state::CallState;
 use jiff::SignedDuration;
 
 use super::{TIMES, redialled};
@@ -111,4 +113,48 @@ async fn a_notice_whose_message_cannot_be_paid_says_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_notice_whose_message_cannot_be_paid_says_nothing_on_postgres() {
     says_all_or_nothing(&on_postgres().await).await;
+}
+
+/// Its first attempt is over before midnight, its second after it.
+async fn is_billed_on_two_days(database: &str) {
+    let stage = Stage::new(&format!("{database}{TIMES}")).await;
+    stage.server.permit_bills().await;
+    let billed = async || {
+        let fetched = stage
+            .server
+            .get(&stage.server.bill("").await.target())
+            .await;
+        let rows = csv::read(fetched.text()).unwrap();
+        let ids = rows.into_iter().skip(1).map(|(_, row)| row[0].clone());
+        ids.collect::<Vec<_>>()
+    };
+    stage.server.set_time("2026-11-15T23:30:00+08:00");
+    let sid = stage.call("13800000002", &redialled(1)).await;
+    eventually("the first attempt is over", async || {
+        let is_queued = stage.record(&sid).await.state == CallState::Queued;
+        is_queued && stage.attempts(&sid).await.len() == 1
+    })
+    .await;
+    let question = format!("CallResult?callsid={sid}");
+    let answer = stage.server.ask(&question, "xml", None).await;
+    for part in ["<state>3</state>", "<attempts>1</attempts>"] {
+        assert!(answer.contains(part), "{part} is not in {answer}");
+    }
+    stage.server.set_time("2026-11-16T00:10:00+08:00");
+    assert_eq!(billed().await, [sid.to_string()]);
+    stage.let_time_pass(SignedDuration::from_secs(3000)).await;
+    let report = stage.report_of(&sid).await;
+    assert_eq!(field(&report, "attempts"), "2");
+    stage.server.set_time("2026-11-17T00:10:00+08:00");
+    assert_eq!(billed().await, [format!("{sid}-2")]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attempts_of_two_days_are_on_two_bills() {
+    is_billed_on_two_days("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attempts_of_two_days_are_on_two_bills_on_postgres() {
+    is_billed_on_two_days(&on_postgres().await).await;
 }

@@ -2,12 +2,13 @@
 
 use clarion::domain::account::AccountChange;
 use clarion::domain::call_state::CallState;
+use clarion::domain::notice::plan::MAX_ATTEMPTS;
 use clarion::domain::outcome::Outcome;
 use jiff::SignedDuration;
 use phone::test_phone::Script;
 
 use super::events::told as events_told;
-use super::{HELLO, TIMES, told};
+use super::{HELLO, TIMES, redialled, told};
 use crate::calls::stage::{self, Stage, field, on_postgres};
 use crate::support::receiver::{Receiver, ok};
 use crate::support::telephone::Telephone;
@@ -75,6 +76,60 @@ async fn an_attempt_rings_for_as_long_as_the_request_says_and_its_ringing_is_tol
         .ended_at
         .duration_since(attempts[0].dialled_at.unwrap());
     assert!(rang >= SignedDuration::from_secs(10), "{rang}");
+}
+
+/// Six numbers, each to be tried eleven times, in turn.
+async fn ends_after_fifty_attempts(database: &str) {
+    const NUMBERS: usize = 6;
+    let stage = Stage::new(&format!("{database}{TIMES}")).await;
+    let numbers: Vec<_> = (1..=NUMBERS)
+        .map(|place| format!("138{place:04}0002"))
+        .collect();
+    let fields = format!(
+        "{},\"backupAfter\":\"1\",\"backupTo\":\"{}\"",
+        redialled(10),
+        numbers[1..].join(";")
+    );
+    let sid = stage.call(&numbers[0], &fields).await;
+    for turn in 1..=MAX_ATTEMPTS / NUMBERS {
+        eventually("a turn is over", async || {
+            stage.attempts(&sid).await.len() == turn * NUMBERS
+        })
+        .await;
+        // Each number waits for its own pause: let it have begun before.
+        let millis = PAUSE.as_millis();
+        let before = format!(
+            "UPDATE attempts SET dialled_at = dialled_at - {millis}, ended_at = ended_at - {millis}"
+        );
+        support::execute(&stage.server.database, &before).await;
+        stage.let_time_pass(PAUSE).await;
+    }
+    let report = stage.report_of(&sid).await;
+    let said = ["attempts", "result", "ended"].map(|name| field(&report, name));
+    assert_eq!(said, ["50", "busy", "exhausted"]);
+    let attempts = stage.attempts(&sid).await;
+    let turns = numbers.iter().cycle().take(MAX_ATTEMPTS);
+    let expected: Vec<_> = turns.map(|number| format!("86{number}")).collect();
+    let called = attempts.iter().map(|attempt| attempt.to.digits());
+    assert!(
+        called.eq(expected.iter().map(String::as_str)),
+        "{attempts:?}"
+    );
+    assert_eq!(
+        stage.lines(&sid).await.len(),
+        MAX_ATTEMPTS,
+        "each has its line"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_ends_after_fifty_attempts() {
+    ends_after_fifty_attempts("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_ends_after_fifty_attempts_on_postgres() {
+    ends_after_fifty_attempts(&on_postgres().await).await;
 }
 
 async fn expires_between_attempts(database: &str) {

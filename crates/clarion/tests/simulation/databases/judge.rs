@@ -399,6 +399,8 @@ impl<'a> Comparison<'a> {
             let record = self.store(0).call_record(sid).await.unwrap();
             let record = record.map(|record| CallRecord {
                 due_at: None,
+                expires_at: None,
+                request_id: None,
                 ..record
             });
             prop_assert_eq!(record, Some(self.record(call)));
@@ -455,6 +457,9 @@ impl<'a> Comparison<'a> {
             tries: end.map_or_else(|| place.map_or(0, |p| p.tries), |end| end.tries),
             accepted_at: new.accepted_at,
             due_at: None,
+            expires_at: None,
+            request_id: None,
+            priority: place.map(|_| call.queueing.priority),
             dialled_at: whole.map_or_else(|| place?.dialled_at, |whole| whole.dialled_at),
             rang_at: end.map_or_else(|| place?.rang_at, |end| end.rang_at),
             answered_at: whole.map_or_else(|| place?.answered_at, |whole| whole.answered_at),

@@ -22,7 +22,7 @@ use supervisor::Supervisor;
 use self::judge::Comparison;
 use self::verbs::Action;
 use crate::support::postgres;
-use crate::{lives, setting};
+use crate::{records, setting};
 
 const ACCOUNT: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const APPS: [&str; 2] = [
@@ -117,9 +117,9 @@ async fn compare(
     for action in actions {
         comparison.step(action).await?;
     }
-    comparison.judge_attempts(&lives::attempts(database).await)?;
+    comparison.judge_attempts(&records::attempts(database).await)?;
     comparison
-        .judge_state(&lives::records(database).await)
+        .judge_state(&records::records(database).await)
         .await
 }
 

@@ -54,7 +54,7 @@ pub struct QueueModel {
 #[derive(Debug)]
 pub struct ModelCall {
     pub call: NewCall,
-    queueing: Queueing,
+    pub queueing: Queueing,
     /// Those that are over, with what was written of each.
     pub attempts: Vec<Attempt>,
     /// Until it has ended.
