@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::lives::{CallOff, Redials, World, fields};
+use crate::lives::{Redials, World, fields};
 use crate::support::child::Caller;
 use crate::support::{APP, PATIENCE, eventually, status_code};
 
@@ -41,7 +41,7 @@ struct Requester {
     rng: StdRng,
     caller: Option<Caller>,
     requests: Arc<AtomicU32>,
-    called_off: Arc<Mutex<BTreeMap<String, Option<CallOff>>>>,
+    called_off: Arc<Mutex<BTreeMap<String, bool>>>,
 }
 
 impl Clients {
@@ -119,9 +119,14 @@ impl Requester {
 
     /// Asks until it is known whether the call will end or was over.
     async fn call_off(&mut self, sid: &str) {
-        self.called_off.lock().unwrap().insert(sid.to_owned(), None);
+        let called_off = Arc::clone(&self.called_off);
+        let note = |will_end| {
+            let mut called_off = called_off.lock().unwrap();
+            called_off.insert(sid.to_owned(), will_end);
+        };
+        note(false);
         let body = format!("{{\"appId\":\"{APP}\",\"callSid\":\"{sid}\"}}");
-        let told = loop {
+        let will_end = loop {
             let asked = async {
                 self.caller()
                     .await?
@@ -130,18 +135,15 @@ impl Requester {
             };
             match tokio::time::timeout(GIVES_UP_AFTER, asked).await {
                 Ok(Ok(answer)) => match status_code(&answer) {
-                    "000000" => break CallOff::WillEnd,
-                    "190011" => break CallOff::WasOver,
+                    "000000" => break true,
+                    "190011" => break false,
                     code => assert!(PASSING.contains(&code), "refused: {answer}"),
                 },
                 Ok(Err(_)) | Err(_) => self.caller = None,
             }
             tokio::time::sleep(PAUSE).await;
         };
-        self.called_off
-            .lock()
-            .unwrap()
-            .insert(sid.to_owned(), Some(told));
+        note(will_end);
     }
 
     async fn ask(&mut self, fields: &str) -> anyhow::Result<Result<String, String>> {

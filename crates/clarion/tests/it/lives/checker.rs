@@ -27,7 +27,7 @@ pub struct History {
     pub thanked: Vec<(String, String)>,
     /// In the order in which they came.
     pub events: Vec<ToldEvent>,
-    /// callSids of calls that ended because somebody was told that they would.
+    /// callSids of calls of which somebody was told, when they called them off, that they will end.
     pub called_off: Vec<String>,
     /// What the account has paid for these calls.
     pub money: Option<Spending>,

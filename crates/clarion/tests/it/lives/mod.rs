@@ -68,15 +68,8 @@ pub struct World {
     pub requests: Arc<AtomicU32>,
     /// Notices that try their numbers again and were accepted.
     redialling: Arc<AtomicU32>,
-    /// callSids of calls that somebody wanted to end, and what they were told.
-    pub called_off: Arc<Mutex<BTreeMap<String, Option<CallOff>>>>,
-}
-
-/// The answer to whoever wants a call to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallOff {
-    WillEnd,
-    WasOver,
+    /// callSids of calls that somebody has called off, and whether they were told that it will end.
+    pub called_off: Arc<Mutex<BTreeMap<String, bool>>>,
 }
 
 impl World {
@@ -133,7 +126,9 @@ impl World {
 
     pub fn settings(&self) -> String {
         format!(
-            "[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\ntime_limit_seconds = 2\nlease_seconds = 4\n[media]\nbind = \"127.0.0.1\"\n[calls]\nkey_confirm_en = \"\"\nkey_thanks_en = \"\"\n[rates]\ndefault = [{{ prefix = \"*\", unit_seconds = 1, price = \"0.01\", unanswered = \"0.003\" }}]\n[dispatch]\nring_seconds = 1\nlease_seconds = 3\nlead_in_ms = 100\n\
+            "[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\ntime_limit_seconds = 2\nlease_seconds = 4\n[media]\nbind = \"127.0.0.1\"\n[calls]\nkey_confirm_en = \"\"\nkey_thanks_en = \"\"\n\
+             [rates]\ndefault = [{{ prefix = \"*\", unit_seconds = 1, price = \"0.01\", unanswered = \"0.003\" }}]\n\
+             [dispatch]\nring_seconds = 1\nlease_seconds = 3\nlead_in_ms = 100\n\
              calls_at_once = 1000\ncalls_per_second = 1000\n[[trunk]]\nname = \"telephone\"\nhost = \"{}\"\nbind = \"127.0.0.1:0\"\noptions_seconds = 0\n\
              channels = 600\ncalls_per_second = 1000\nprefixes = [\"\"]\n",
             self.telephone.contact()
@@ -234,9 +229,7 @@ impl World {
             }
         }
         let called_off = self.called_off.lock().unwrap();
-        let called_off = called_off
-            .iter()
-            .filter(|(_, told)| **told == Some(CallOff::WillEnd));
+        let called_off = called_off.iter().filter(|(_, will_end)| **will_end);
         let called_off = called_off.map(|(sid, _)| sid.clone()).collect();
         let dialled = self.dialled.lock().unwrap();
         let dialled = dialled.iter().map(|(sid, number)| {
