@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use supervisor::Supervisor;
 use tokio::sync::{Mutex, watch};
 
@@ -21,7 +22,8 @@ const TIME_LIMIT: Duration = Duration::from_millis(800);
 const REMEMBERED: Duration = Duration::from_secs(1);
 
 /// Why this server may not be sent new requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NotReady {
     Stopping,
     /// Their names.
@@ -77,7 +79,8 @@ impl Readiness {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    pub async fn check(&self) -> Result<(), NotReady> {
+    /// What is known without asking a disk.
+    pub fn known(&self) -> Result<(), NotReady> {
         if self.stopping.load(Ordering::Relaxed) {
             return Err(NotReady::Stopping);
         }
@@ -88,6 +91,11 @@ impl Readiness {
         if let Some((kind, reason)) = self.holds.reasons().into_iter().next() {
             return Err(NotReady::ClaimsHeld(kind, reason));
         }
+        Ok(())
+    }
+
+    pub async fn check(&self) -> Result<(), NotReady> {
+        self.known()?;
         let proven = tokio::time::timeout(TIME_LIMIT, async {
             self.disk.readiness().await.map_err(NotReady::Disk)?;
             self.prove_write().await.map_err(NotReady::NoWrite)

@@ -111,6 +111,7 @@ impl Server {
         let placing = CallPlacing::new(&store, &config, &clock, &barred, &disk, listeners);
         let placing = Arc::new(placing);
         let managed = ManagedServer {
+            node: node.clone(),
             placing: Arc::clone(&placing),
             callback_owed: callbacks.owed(),
             trunks: pooled,
@@ -136,7 +137,7 @@ impl Server {
             metrics,
             config: Arc::clone(&config),
         };
-        let background = start_background(&api, &node, barred, &supervisor);
+        let background = start_background(&api, &management, &node, barred, &supervisor);
         let (stop, stopped) = watch::channel(false);
         let api = api::router(Arc::new(api));
         let doors = Doors::open(api, &management, &stopped, &supervisor).await?;
@@ -319,6 +320,7 @@ fn trace_door(
 
 fn start_background(
     api: &Api,
+    management: &Management,
     node: &NodeId,
     barred: Arc<BarredNumbers>,
     supervisor: &Supervisor,
@@ -330,9 +332,13 @@ fn start_background(
     let (store, swept) = (Arc::clone(&api.store), Arc::clone(&api.store));
     let (incidents, incident_clock) = (Arc::clone(&api.store), api.clock.clone());
     let (billing, node) = (Arc::clone(&api.billing), node.clone());
+    let management = management.clone();
     vec![
         supervisor.restart("metrics", None, move |watch| {
             telemetry::keep_up(metrics.clone(), watch)
+        }),
+        supervisor.restart("concerns", None, move |watch| {
+            management.clone().keep_telling_concerns(watch)
         }),
         supervisor.restart("disk-gauge", None, move |watch| {
             telemetry::watch_disk(Arc::clone(&disk), watch)

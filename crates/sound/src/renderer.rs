@@ -28,6 +28,8 @@ use prompt_cache::{Lookup, PromptCache, Rendered};
 
 /// So many texts may be interrupted on one thread, each for a requester who has no thread: each is kept on its stack.
 const MAX_INTERRUPTED: usize = 8;
+/// Between two parts of a text, for a requester that has had prompts rendered for a while.
+const LONGEST_REST: Duration = Duration::from_millis(100);
 /// A third of the share of a thread with an ordinary priority.
 const NICE: i32 = 5;
 
@@ -202,6 +204,7 @@ impl PromptRenderer {
     /// Never blocks: the piece is cached, or is being rendered, or will be.
     pub fn piece(&self, requester: Requester<'_>, piece: Piece) -> Pending {
         let key = self.shared.key(&piece);
+        self.shared.queue.note_wanted(requester.0);
         match self.shared.cache.look_up(key) {
             Lookup::Cached(piece) => Pending::Ready(piece),
             Lookup::Pending(answer) => {
@@ -276,11 +279,21 @@ struct TextTurn<'a> {
     /// So many prompts are interrupted on this thread.
     depth: usize,
     text: InterruptedText,
+    /// The part under way began then.
+    part_begun: Instant,
 }
 
 impl SpeakingTurn for TextTurn<'_> {
     fn let_others(&mut self) {
+        let part = self.part_begun.elapsed();
         self.shared.let_others(self.depth, &mut self.text);
+        // Half of the time is left to others: what is on the line and in the database waits for the same processors. A text that has interrupted another one
+        // does not keep it waiting for that.
+        if self.depth == 0 && self.turn.is_long() && self.turn.others_want() {
+            thread::sleep(part.min(LONGEST_REST));
+            self.shared.let_others(self.depth, &mut self.text);
+        }
+        self.part_begun = Instant::now();
     }
 
     fn is_long(&self) -> bool {
@@ -430,6 +443,7 @@ impl Shared {
                     turn,
                     depth,
                     text: InterruptedText::new(),
+                    part_begun: Instant::now(),
                 };
                 let spoken = self.speaker.speak_in_turn(&speech, &choice, &mut turn)?;
                 MadeSound {

@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusHandle;
 use supervisor::{PanicPoint, Supervisor};
+use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use self::directory::Directory;
@@ -92,7 +93,9 @@ pub struct Admission {
     limiter: Limiter,
     /// Limits the uploads at once, because each may take as much memory as it is long.
     uploads: FairPlaces,
+    alerts: FairPlaces,
     long_alerts: FairPlaces,
+    long_alert_readers: Arc<Semaphore>,
     downloads: Downloads,
     failures: FailedLogins,
     admitted_point: PanicPoint,
@@ -108,7 +111,9 @@ impl Admission {
                 config.audio_files.uploads_at_once,
                 config.audio_files.uploads_per_account,
             ),
-            long_alerts: alerts::places(),
+            alerts: alerts::places(),
+            long_alerts: alerts::long_places(),
+            long_alert_readers: alerts::readers(),
             downloads: Downloads::new(config.http.body_time),
             failures: FailedLogins::default(),
         }

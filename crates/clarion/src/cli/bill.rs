@@ -14,6 +14,7 @@ use crate::billing::stream::{BillFormat, BillStream};
 use crate::billing::verify::FileVerification;
 use crate::domain::account::AppId;
 use crate::domain::bill::BillFile;
+use crate::domain::bill::keywords::Keywords;
 use crate::management::{BilledDay, Management};
 
 #[derive(Debug, Subcommand)]
@@ -48,6 +49,14 @@ pub enum BillCommand {
         /// The application
         #[arg(long)]
         app: AppId,
+        /// Only lines that all these terms match, as in a bill request
+        #[arg(
+            long,
+            value_name = "TERMS",
+            default_value = "",
+            hide_default_value = true
+        )]
+        keywords: String,
         /// Format of the lines
         #[arg(long, value_enum, default_value_t = As::Csv)]
         format: As,
@@ -99,6 +108,7 @@ pub async fn run(command: BillCommand, management: &Management) -> anyhow::Resul
         BillCommand::Export {
             day,
             app,
+            keywords,
             format,
             out,
         } => {
@@ -106,7 +116,9 @@ pub async fn run(command: BillCommand, management: &Management) -> anyhow::Resul
                 As::Csv => BillFormat::Csv,
                 As::Jsonl => BillFormat::JsonLines,
             };
-            let stream = management.export_bill(day, app, format).await?;
+            let keywords =
+                Keywords::parse(&keywords).map_err(|refusal| anyhow::anyhow!(refusal.message))?;
+            let stream = management.export_bill(day, app, keywords, format).await?;
             export(stream, out.as_deref()).await?;
         }
         BillCommand::Verify { day, json } => {

@@ -10,6 +10,7 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use jiff::civil::Date;
+use url::form_urlencoded;
 
 use super::Console;
 use super::page::{Frame, MenuPlace, html};
@@ -22,8 +23,12 @@ use crate::billing::stream::BillFormat;
 use crate::billing::verify::FileVerification;
 use crate::domain::account::AppId;
 use crate::domain::bill::BillFile;
+use crate::domain::bill::keywords::Keywords;
 use crate::management::BilledDay;
 use crate::store::BilledAccount;
+
+/// The part of an address with the keywords of a file.
+const KEYWORDS: &str = "keywords";
 
 #[derive(Template)]
 #[template(path = "console/bills.html")]
@@ -75,6 +80,8 @@ struct FileRow {
     account: String,
     app: String,
     keywords: String,
+    /// What chooses it among those of its application, behind the address.
+    query: String,
     bytes: u64,
     lines: u64,
     fee: String,
@@ -178,6 +185,7 @@ fn file_row(console: &Console, file: &BillFile, account: String) -> FileRow {
     FileRow {
         account,
         app: file.of.app.to_string(),
+        query: query(&file.keywords),
         keywords: file.keywords.clone(),
         bytes: file.bytes,
         lines: file.totals.lines,
@@ -187,21 +195,34 @@ fn file_row(console: &Console, file: &BillFile, account: String) -> FileRow {
     }
 }
 
+fn query(keywords: &str) -> String {
+    if keywords.is_empty() {
+        return String::new();
+    }
+    let mut pairs = form_urlencoded::Serializer::new(String::new());
+    format!("?{}", pairs.append_pair(KEYWORDS, keywords).finish())
+}
+
 fn day_of(visit: &Visit) -> Result<Date, Refused> {
     let day = visit.path_value("day").parse();
     day.map_err(|_| Refused::NotFound)
 }
 
-/// The lines of an application of that day, as its file has them.
+/// The lines of an application of that day, as its file has them, or its file of these keywords.
 pub async fn download(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
     let day = day_of(&visit)?;
     let app: AppId = visit
         .path_value("app")
         .parse()
         .map_err(|_| Refused::NotFound)?;
-    let name = format!("attachment; filename=\"{app}-{day}.csv\"");
+    let keywords = visit.query(KEYWORDS).unwrap_or_default();
+    let keywords = Keywords::parse(&keywords).map_err(|_| Refused::NotFound)?;
+    let part = if keywords.is_some() { "-part" } else { "" };
+    let name = format!("attachment; filename=\"{app}-{day}{part}.csv\"");
     let place = console.export_place(&visit).await?;
-    let stream = console.management.export_bill(day, app, BillFormat::Csv);
+    let stream = console
+        .management
+        .export_bill(day, app, keywords, BillFormat::Csv);
     let begun = Some((stream.await?, place));
     let lines = stream::unfold(begun, async |bill| {
         let (mut bill, place) = bill?;

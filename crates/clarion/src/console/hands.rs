@@ -6,17 +6,12 @@ use super::sentence::Sentence;
 use super::shown::{self, trunk_mark};
 use super::times;
 use super::words::{Words, fill};
-use crate::disk_room::FreeDisk;
 use crate::dispatch::trunk_pool::TrunkState;
-use crate::management::{GIVEN_UP, NodeUse, Overview, TrunkUse};
+use crate::management::{Concern, GIVEN_UP, NodeUse, Overview, TrunkUse};
 use crate::readiness::NotReady;
 
 /// A call that is due for longer than this needs a hand, and so does a callback that waits for longer.
 const LONG_WAIT: SignedDuration = SignedDuration::from_secs(60);
-/// A disk with less than so many times its floor needs a hand soon.
-const SCARCE: u64 = 2;
-/// As many of a thousand packets may leave late before somebody is told.
-const LATE: u64 = 10;
 
 /// What somebody should look at, the worst first.
 pub fn hands(
@@ -26,22 +21,20 @@ pub fn hands(
     owed_for: Option<SignedDuration>,
     words: &Words,
 ) -> Vec<Sentence> {
+    let own = Concern::of(node, not_ready);
+    let stops_calls = |concern: &&Concern| {
+        matches!(
+            concern,
+            Concern::NotReady(_) | Concern::NoTrunk | Concern::Trunk { .. }
+        )
+    };
     let mut hands: Vec<Sentence> = Vec::new();
-    hands.extend(not_ready.map(|why| {
-        let why = shown::not_ready(&why, words);
-        Sentence::from(fill(words.hand_not_ready, &[("why", &why)]))
-    }));
     if overview.is_stopped {
         hands.push(words.hand_stopped.into());
     }
-    if node.trunks.is_empty() {
-        hands.push(words.hand_no_trunk.into());
-    }
-    hands.extend(
-        node.trunks
-            .iter()
-            .filter_map(|trunk| of_trunk(trunk, words)),
-    );
+    let worst = own.iter().filter(stops_calls);
+    hands.extend(worst.map(|concern| of_concern(concern, words)));
+    hands.extend(elsewhere(overview, node, words));
     for lost in overview.nodes.iter().filter(|node| !node.is_alive) {
         hands.push(fill(words.hand_node, &[("node", &lost.name)]).into());
     }
@@ -67,35 +60,60 @@ pub fn hands(
         let count = format!("{given_up}{more}");
         hands.push(fill(words.hand_given_up, &[("n", &count)]).into());
     }
-    for disk in &node.disks {
-        if let Some(free) = disk.bytes.filter(|_| is_scarce(disk)) {
-            let values = [
-                ("disk", disk_name(disk, words)),
-                ("free", &*mebibytes(free)),
-            ];
-            hands.push(fill(words.hand_disk, &values).into());
-        }
-    }
-    let (sent, late) = node.packets;
-    if late * 1000 > sent * LATE {
-        hands.push(words.hand_late.into());
-    }
+    let others = own.iter().filter(|concern| !stops_calls(concern));
+    hands.extend(others.map(|concern| of_concern(concern, words)));
     hands
 }
 
-/// Why a trunk carries no calls. One outside its hours is as it should be.
-fn of_trunk(trunk: &TrunkUse, words: &Words) -> Option<Sentence> {
-    let said = |state: &str| {
-        let values = [("trunk", trunk.name.as_str()), ("state", state)];
-        fill(words.hand_trunk, &values)
-    };
-    match &trunk.state {
-        TrunkState::Up | TrunkState::OutsideItsHours => None,
+/// What the other nodes say of themselves: the same of several in one sentence.
+fn elsewhere(overview: &Overview, node: &NodeUse, words: &Words) -> Vec<Sentence> {
+    let mut told: Vec<(Concern, Vec<&str>)> = Vec::new();
+    let others = overview.nodes.iter();
+    for other in others.filter(|other| other.is_alive && other.name != node.name) {
+        for concern in Concern::read(other.concerns.as_deref().unwrap_or_default()) {
+            match told.iter_mut().find(|(known, _)| *known == concern) {
+                Some((_, names)) => names.push(&other.name),
+                None => told.push((concern, vec![&other.name])),
+            }
+        }
+    }
+    let said = told.iter().map(|(concern, names)| {
+        let mut sentence = of_concern(concern, words);
+        let nodes = fill(words.hand_elsewhere, &[("nodes", &names.join(", "))]);
+        sentence.before.insert_str(0, &nodes);
+        sentence
+    });
+    said.collect()
+}
+
+fn of_concern(concern: &Concern, words: &Words) -> Sentence {
+    match concern {
+        Concern::NotReady(why) => {
+            let why = shown::not_ready(why, words);
+            fill(words.hand_not_ready, &[("why", &why)]).into()
+        }
+        Concern::NoTrunk => words.hand_no_trunk.into(),
+        Concern::Trunk { name, state } => of_trunk(name, state, words),
+        Concern::Disk { name, left } => {
+            let values = [
+                ("disk", disk_name(name, words)),
+                ("free", &*mebibytes(*left)),
+            ];
+            fill(words.hand_disk, &values).into()
+        }
+        Concern::LatePackets => words.hand_late.into(),
+    }
+}
+
+/// Why a trunk carries no calls.
+fn of_trunk(name: &str, state: &TrunkState, words: &Words) -> Sentence {
+    let said = |state: &str| fill(words.hand_trunk, &[("trunk", name), ("state", state)]);
+    match state {
         TrunkState::Down { why } => {
             let text = said(words.trunk_down_why);
-            Some(Sentence::with_why(words, &text, &[], why))
+            Sentence::with_why(words, &text, &[], why)
         }
-        state => Some(said(trunk_mark(state, words).word).into()),
+        state => said(trunk_mark(state, words).word).into(),
     }
 }
 
@@ -105,14 +123,9 @@ fn are_closed(trunks: &[TrunkUse]) -> bool {
     !trunks.is_empty() && trunks.iter().all(is_closed)
 }
 
-pub fn is_scarce(disk: &FreeDisk) -> bool {
-    let free = disk.bytes;
-    free.is_some_and(|free| free < disk.floor.saturating_mul(SCARCE))
-}
-
 /// A setting names the folder; people know what is in it.
-pub fn disk_name(disk: &FreeDisk, words: &Words) -> &'static str {
-    match disk.name {
+pub fn disk_name(name: &str, words: &Words) -> &'static str {
+    match name {
         "audio_files.folder" => words.disk_audio,
         _ => words.disk_database,
     }
@@ -130,7 +143,10 @@ mod tests {
     use super::*;
     use crate::claim_holds::HoldKind;
     use crate::console::words::{CHINESE, ENGLISH};
-    use crate::store::{OwedCallbacks, QueueOverview};
+    use crate::disk_room::FreeDisk;
+    use jiff::Timestamp;
+
+    use crate::store::{OwedCallbacks, QueueOverview, SeenNode};
 
     const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 
@@ -210,6 +226,40 @@ mod tests {
         );
         overview.queue.due_for = Some(MINUTE - SignedDuration::from_millis(1));
         assert!(said(&overview, &open, &ENGLISH).is_empty());
+    }
+
+    #[test]
+    fn what_the_other_nodes_say_is_told_with_their_names_and_the_same_once() {
+        let here = node(vec![trunk("north", TrunkState::Up)]);
+        let says = |name: &str, is_alive, concerns: &[Concern]| SeenNode {
+            name: name.to_owned(),
+            steady_since: Timestamp::UNIX_EPOCH,
+            heartbeat_at: Timestamp::UNIX_EPOCH,
+            schema: 27,
+            is_alive,
+            concerns: Some(serde_json::to_string(concerns).unwrap()),
+        };
+        let down = Concern::Trunk {
+            name: "north".to_owned(),
+            state: TrunkState::Failing,
+        };
+        let mut overview = overview();
+        overview.nodes = vec![
+            says("a", true, std::slice::from_ref(&down)),
+            says("b", true, &[down.clone(), Concern::LatePackets]),
+            // What a node that is gone has said does not count, and what is wrong here is known here.
+            says("", true, &[Concern::NoTrunk]),
+        ];
+        let told = said(&overview, &here, &ENGLISH);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(
+            told[0].starts_with("Node a, b: Trunk north carries no calls"),
+            "{told:?}"
+        );
+        assert_eq!(told[1], format!("Node b: {}", ENGLISH.hand_late));
+        overview.nodes[1].is_alive = false;
+        let told = said(&overview, &here, &CHINESE);
+        assert!(told[0].starts_with("节点 a：中继 north 不可用"), "{told:?}");
     }
 
     #[test]

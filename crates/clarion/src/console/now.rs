@@ -19,7 +19,7 @@ use super::{Console, times};
 use crate::disk_room::FreeDisk;
 use crate::dispatch::PACKETS_WINDOW;
 use crate::dispatch::trunk_pool::TrunkState;
-use crate::management::{LIVE_CALLS, Overview, TrunkUse};
+use crate::management::{LIVE_CALLS, Overview, TrunkUse, is_scarce};
 use crate::store::QueueOverview;
 
 /// Accounts of the queue that are shown.
@@ -253,13 +253,13 @@ fn trunk_row(trunk: &TrunkUse, words: &Words) -> TrunkRow {
 fn disk_row(disk: &FreeDisk, words: &'static Words) -> DiskRow {
     let free = disk.bytes;
     let is_short = free.is_some_and(|free| free < disk.floor);
-    let (word, tone) = match (is_short, hands::is_scarce(disk)) {
+    let (word, tone) = match (is_short, is_scarce(disk)) {
         (true, _) => (words.disk_full, "bad"),
         (false, true) => (words.disk_scarce, "warn"),
         (false, false) => (words.disk_enough, "good"),
     };
     DiskRow {
-        name: hands::disk_name(disk, words),
+        name: hands::disk_name(disk.name, words),
         free: free.map(hands::mebibytes).unwrap_or_default(),
         floor: hands::mebibytes(disk.floor),
         mark: Mark { word, tone },

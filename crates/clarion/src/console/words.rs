@@ -103,6 +103,7 @@ words! {
     not_ready_quality: "packets of sound leave too late", "语音包发送延迟过大";
     not_ready_disk: "a disk has too little room", "磁盘空间不足";
     not_ready_write: "the database takes no writes", "数据库无法写入";
+    hand_elsewhere: "Node {nodes}: ", "节点 {nodes}：";
     hand_no_trunk: "There is no trunk, so nothing can be dialled. Add a [[trunk]] to the settings.", "没有配置中继，无法外呼。请在配置文件中添加 [[trunk]]。";
     hand_trunk: "Trunk {trunk} carries no calls: {state}.", "中继 {trunk} 不可用：{state}。";
     hand_node: "Node {node} is gone. The other nodes have taken over its calls; start it again, or it leaves this list after a while.", "节点 {node} 失联，其呼叫已由其他节点接管；请重新启动该节点，否则稍后会从列表中移除。";

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 use phone::signalling::RefusalCounts;
 use phone::signalling::Transport;
 use phone::trunk::Health;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -270,7 +271,8 @@ impl PooledTrunk {
 }
 
 /// Whether a trunk carries calls, and if not, why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TrunkState {
     Up,
     /// The operator lets it run empty.

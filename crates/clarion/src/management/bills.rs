@@ -13,6 +13,7 @@ use crate::billing::import::{self, ImportReport};
 use crate::billing::stream::{BillFormat, BillStream};
 use crate::billing::verify::FileVerification;
 use crate::domain::account::AppId;
+use crate::domain::bill::keywords::Keywords;
 use crate::domain::bill::{BillFile, BillOf, Totals, calendar};
 use crate::domain::claim::NodeId;
 use crate::domain::wording::wording;
@@ -73,17 +74,18 @@ impl Management {
         Ok(self.store.bill_files(day).await?)
     }
 
-    /// The lines of an application of one day, which may still be open.
+    /// The lines of an application of one day, which may still be open: all of them, or those that the keywords match.
     pub async fn export_bill(
         &self,
         day: Date,
         app: AppId,
+        keywords: Option<Keywords>,
         format: BillFormat,
     ) -> Result<BillStream, ManagementError> {
         let account = self.application(&app).await?.account;
         let of = BillOf { account, app, day };
         let (store, zone) = (Arc::clone(&self.store), self.clock.zone().clone());
-        Ok(BillStream::new(store, of, zone, format, None))
+        Ok(BillStream::new(store, of, zone, format, keywords))
     }
 
     /// Recounts a closed day.

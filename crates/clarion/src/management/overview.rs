@@ -66,6 +66,8 @@ pub struct TrunkUse {
 /// What this node knows about itself.
 #[derive(Debug, Clone, Default)]
 pub struct NodeUse {
+    /// As `SeenNode` names it.
+    pub name: String,
     pub trunks: Vec<TrunkUse>,
     /// In the last minutes: packets that have left, and those of them that were late.
     pub packets: (u64, u64),
@@ -104,6 +106,7 @@ impl Management {
             history: trunk.history(),
         });
         Some(NodeUse {
+            name: server.node.to_string(),
             trunks: trunks.collect(),
             packets: server.packets.sent_and_missed(),
             disks: server.disk.free().await,

@@ -12,6 +12,7 @@ use crate::dispatch::trunk_pool::PooledTrunk;
 use crate::dispatch::{RecentPackets, RenderedPrompts};
 use crate::domain::audit::Actor;
 use crate::domain::call::CallSid;
+use crate::domain::claim::NodeId;
 use crate::placing::CallPlacing;
 use crate::readiness::{NotReady, Readiness};
 use crate::sip_trace::{KeptMessage, TraceFilter, TraceRing};
@@ -19,6 +20,7 @@ use crate::store::Store;
 
 #[derive(Debug)]
 pub struct ManagedServer {
+    pub node: NodeId,
     pub placing: Arc<CallPlacing>,
     /// To be told when something is owed to an application.
     pub callback_owed: Arc<OwedSignal>,

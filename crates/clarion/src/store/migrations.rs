@@ -54,6 +54,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0024_caps_of_accounts", 11),
     migration!("0025_late_events", 11),
     migration!("0026_turns", 11),
+    migration!("0027_concerns_of_nodes", 11),
 ];
 
 /// The version from which on programs know calls that say a code. An earlier one would dial them and say nothing.

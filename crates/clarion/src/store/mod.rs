@@ -45,6 +45,7 @@ mod callbacks;
 mod columns;
 mod dispatch_store;
 mod do_not_call;
+mod incident_room;
 mod inspecting;
 mod inspection;
 mod intakes;

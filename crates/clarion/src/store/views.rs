@@ -12,6 +12,7 @@ use crate::domain::call::{CallSid, NewCall};
 use crate::domain::call_record::{CallFilter, CallLife, CallPage, CallRecord};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{Callback, CallbackAttempt};
+use crate::domain::claim::NodeId;
 
 #[async_trait]
 pub trait OperatorViews: Send + Sync {
@@ -24,6 +25,8 @@ pub trait OperatorViews: Send + Sync {
     /// What a call has cost, attempt by attempt.
     async fn bill_lines_of(&self, sid: &CallSid) -> Result<Vec<BillLine>, StoreError>;
     async fn nodes(&self) -> Result<Vec<SeenNode>, StoreError>;
+    /// What a node says of itself, for those who look at another one. False if no heartbeat of it is there.
+    async fn tell_concerns(&self, node: &NodeId, concerns: String) -> Result<bool, StoreError>;
     /// It counts all calls with a later sid.
     async fn accepted_since(&self, sid: &CallSid) -> Result<u64, StoreError>;
     /// It counts all calls that wait.
@@ -48,6 +51,8 @@ pub struct SeenNode {
     pub schema: usize,
     /// Its lease holds.
     pub is_alive: bool,
+    /// As it has told them (`OperatorViews::tell_concerns`).
+    pub concerns: Option<String>,
 }
 
 /// The calls that have not ended.

@@ -1,5 +1,5 @@
 // A shift of an operator: signs in, watches a call to its end without loading the page again, hangs one up, sends a callback again, signs out.
-const { ask, check, open, signIn, isClean, run } = require("./operator.js");
+const { ask, check, open, signIn, isClean, run, until } = require("./operator.js");
 
 run(async (browser) => {
   const page = await open(browser);
@@ -64,6 +64,22 @@ run(async (browser) => {
   ]);
   const text = require("node:fs").readFileSync(await download.path(), "utf8");
   check(text.includes(ringing) && text.includes(sid), "the file has both calls");
+
+  // A line on which nothing comes any more is noticed, and another one opened.
+  const silent = await page.context().newPage();
+  const lines = [];
+  await silent.route("**/events/now", (route) => { lines.push(route); });
+  await silent.clock.install();
+  await silent.goto("/");
+  await until(() => lines.length === 1, "the page listens");
+  await silent.clock.fastForward(19000);
+  check(await silent.isHidden(".stale"), "a line may be silent for a while");
+  await silent.clock.fastForward(2000);
+  await silent.waitForSelector(".stale", { state: "visible" });
+  await until(() => lines.length === 2, "the page listens anew");
+  await lines[1].continue();
+  await silent.waitForSelector(".stale", { state: "hidden" });
+  await silent.close();
 
   await page.goto("/audit");
   check((await page.innerText("table")).includes(`call cancel ${ringing}`), "the change is noted");

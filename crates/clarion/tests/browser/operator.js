@@ -20,6 +20,15 @@ function check(condition, what) {
   if (!condition) throw new Error(what);
 }
 
+// Waits for what no page tells.
+async function until(isSo, what) {
+  const limit = Date.now() + 60000;
+  while (!isSo()) {
+    check(Date.now() < limit, `not in time: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
 // A browser without a memory. What it must not do is noted: errors, violations of the policy, requests to other hosts.
 async function open(browser, options = {}) {
   const context = await browser.newContext({
@@ -90,4 +99,4 @@ function run(scenario) {
   });
 }
 
-module.exports = { ask, check, open, signIn, isClean, isAccessible, run, address, password };
+module.exports = { ask, check, until, open, signIn, isClean, isAccessible, run, address, password };

@@ -401,7 +401,7 @@ async fn a_session_keeps_its_promises_whatever_the_database_is_set_to() {
     for (setting, value) in [
         ("synchronous_commit", "on"),
         ("statement_timeout", "0"),
-        ("idle_in_transaction_session_timeout", "10s"),
+        ("idle_in_transaction_session_timeout", "5s"),
         ("tcp_keepalives_idle", "5"),
         ("tcp_user_timeout", "10000"),
         ("application_name", "clarion"),

@@ -16,12 +16,13 @@ use crate::support::telephone::Telephone;
 use crate::support::{PATIENCE, TestServer, call_sid, eventually, postgres, status_code};
 
 /// What the supervisor restarts, on both databases.
-const RESTARTED: [&str; 19] = [
+const RESTARTED: [&str; 20] = [
     "audio-sweep",
     "barred-numbers",
     "billing",
     "callback-gauges",
     "callbacks",
+    "concerns",
     "console-listener",
     "disk-gauge",
     "dispatch",

@@ -135,6 +135,7 @@ fn judge(
     };
     let call = &model.calls[sid];
     let story = NoticeStory {
+        numbers: notice.numbers.clone(),
         notice: notice.clone(),
         attempts: attempts.clone(),
         ending: Some(over.ending),

@@ -2,7 +2,9 @@
 //! fewest workers, and among those of the one whose turn was longest ago. A worker that is between two parts of a text takes the prompt of a
 //! requester that occupies none. So nobody waits for more than the parts that are under way.
 //!
-//! A requester that has had prompts rendered for a while without a rest gives way to everything else on the machine, too.
+//! A requester that has had prompts rendered for a while without a rest gives way to everything else on the machine, too. While anybody else wants
+//! prompts, it gets half of the workers, and rests as long as it works between two parts of a text: a priority alone does not help the programs of
+//! other sessions and groups, such as the database.
 //!
 //! A prompt that several requesters want stands in the line of each, and is rendered at the first turn of any of them.
 //!
@@ -19,6 +21,7 @@ use crate::cache::Key;
 #[derive(Debug)]
 pub(super) struct JobQueue {
     state: Mutex<QueueState>,
+    wanted: Mutex<LatelyWanted>,
     added: Condvar,
     /// The most prompts that wait.
     limit: usize,
@@ -28,6 +31,8 @@ pub(super) struct JobQueue {
 
 /// Longer than this is a while. A text that is spoken for a single call is ready before.
 const A_WHILE: Duration = Duration::from_secs(1);
+/// Whoever has wanted a prompt so lately may want another one.
+const LATELY: Duration = Duration::from_secs(10);
 
 /// What a worker does for a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +60,35 @@ struct QueueState {
     closed: bool,
 }
 
+/// The two requesters that have wanted a prompt last, whether it was there or not: the last one first.
+#[derive(Debug, Default)]
+struct LatelyWanted([Option<(String, Instant)>; 2]);
+
+impl LatelyWanted {
+    fn note(&mut self, requester: &str, now: Instant) {
+        let [last, before] = &mut self.0;
+        match last {
+            Some((name, at)) if name == requester => *at = now,
+            _ => {
+                *before = last.take();
+                *last = Some((requester.to_owned(), now));
+            }
+        }
+    }
+
+    /// Somebody else than this one has lately.
+    fn by_others(&self, requester: &str, now: Instant) -> bool {
+        let others = self
+            .0
+            .iter()
+            .flatten()
+            .filter(|(name, _)| name != requester);
+        others
+            .max_by_key(|(_, at)| *at)
+            .is_some_and(|(_, at)| now.duration_since(*at) < LATELY)
+    }
+}
+
 #[derive(Debug)]
 struct Job {
     piece: Piece,
@@ -67,13 +101,14 @@ struct Job {
 struct Line {
     quick: VecDeque<(u64, Key)>,
     slow: VecDeque<(u64, Key)>,
-    /// Workers that render a prompt of it.
+    /// Workers that render a prompt of it, and those of them that do not wait for another program.
     occupied: usize,
+    quick_occupied: usize,
     /// 0 before the first.
     last_turn: u64,
     /// Its place among those that have come.
     arrived: u64,
-    /// It has had something to do since then.
+    /// It has had prompts rendered since then.
     since: Instant,
 }
 
@@ -83,6 +118,7 @@ impl Line {
             quick: VecDeque::new(),
             slow: VecDeque::new(),
             occupied: 0,
+            quick_occupied: 0,
             last_turn: 0,
             arrived,
             since: Instant::now(),
@@ -134,7 +170,7 @@ pub(super) enum QueueEntry {
 #[derive(Debug)]
 pub(super) struct WorkerTurn<'a> {
     requester: String,
-    /// The requester has had something to do since then.
+    /// The requester has had prompts rendered since then.
     since: Instant,
     labour: Labour,
     queue: &'a JobQueue,
@@ -161,6 +197,11 @@ impl WorkerTurn<'_> {
     pub fn is_long(&self) -> bool {
         self.since.elapsed() > A_WHILE
     }
+
+    /// Others want prompts, too.
+    pub fn others_want(&self) -> bool {
+        self.queue.others_want(&self.requester, Instant::now())
+    }
 }
 
 impl JobQueue {
@@ -168,10 +209,31 @@ impl JobQueue {
     pub fn new(limit: usize, at_once: usize) -> Self {
         Self {
             state: Mutex::default(),
+            wanted: Mutex::default(),
             added: Condvar::new(),
             limit,
             at_once,
         }
+    }
+
+    /// This one wants a prompt, which may be there.
+    pub fn note_wanted(&self, requester: &str) {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        wanted.note(requester, Instant::now());
+    }
+
+    /// Whether a requester may have one more prompt of this kind rendered now.
+    fn may_occupy_more(&self, requester: &str, line: &Line, labour: Labour, now: Instant) -> bool {
+        let is_long = now.duration_since(line.since) > A_WHILE;
+        // A worker that waits for another program takes nobody's processor.
+        let is_bound = labour == Labour::Quick && line.quick_occupied >= self.at_once.div_ceil(2);
+        !(is_long && is_bound && self.others_want(requester, now))
+    }
+
+    /// Somebody else has wanted a prompt lately.
+    fn others_want(&self, requester: &str, now: Instant) -> bool {
+        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        wanted.by_others(requester, now)
     }
 
     /// Never blocks.
@@ -214,14 +276,22 @@ impl JobQueue {
             }
             let has_room = |labour: &Labour| *state.under_way(*labour) < self.at_once;
             let kinds: Vec<_> = Labour::ALL.into_iter().filter(has_room).collect();
-            if let Some(next) = state.next(&kinds, |_, _| true) {
+            let now = Instant::now();
+            let next = state.next(&kinds, |requester, line, labour| {
+                self.may_occupy_more(requester, line, labour, now)
+            });
+            if let Some(next) = next {
                 return Some(self.turn(next));
             }
             state.idle += 1;
-            state = self
-                .added
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            // What waits because others want prompts may come when they have not for a while, and nobody says so.
+            let look_again = if state.jobs.is_empty() {
+                Duration::MAX
+            } else {
+                A_WHILE
+            };
+            let waited = self.added.wait_timeout(state, look_again);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
             state.idle -= 1;
         }
     }
@@ -232,7 +302,7 @@ impl JobQueue {
         if state.closed {
             return None;
         }
-        let next = state.next(&[Labour::Quick], |requester, line| {
+        let next = state.next(&[Labour::Quick], |requester, line, _| {
             line.occupied == 0 && may_come(requester)
         });
         next.map(|next| self.turn(next))
@@ -283,24 +353,34 @@ impl QueueState {
     fn next(
         &mut self,
         kinds: &[Labour],
-        may_come: impl Fn(&str, &Line) -> bool,
+        may_come: impl Fn(&str, &Line, Labour) -> bool,
     ) -> Option<NextJob> {
         loop {
+            let may_come = |requester: &str, line: &Line| -> Vec<Labour> {
+                let kinds = kinds.iter().copied();
+                kinds
+                    .filter(|labour| may_come(requester, line, *labour))
+                    .collect()
+            };
             let lines = self.lines.iter();
-            let waiting = lines.filter(|(requester, line)| {
-                line.next(kinds).is_some() && may_come(requester, line)
-            });
+            let waiting =
+                lines.filter(|(requester, line)| line.next(&may_come(requester, line)).is_some());
             let next =
                 waiting.min_by_key(|(_, line)| (line.occupied, line.last_turn, line.arrived));
-            let requester = next?.0.clone();
+            let (requester, line) = next?;
+            let (requester, kinds) = (requester.clone(), may_come(requester, line));
             let line = self.lines.get_mut(&requester)?;
-            while let Some(labour) = line.next(kinds) {
+            while let Some(labour) = line.next(&kinds) {
                 let Some((_, key)) = line.keys(labour).pop_front() else {
                     break;
                 };
                 if let Some(job) = self.jobs.remove(&key) {
                     self.turn += 1;
+                    if line.last_turn == 0 {
+                        line.since = Instant::now();
+                    }
                     line.occupied += 1;
+                    line.quick_occupied += usize::from(labour == Labour::Quick);
                     line.last_turn = self.turn;
                     let since = line.since;
                     *self.under_way(labour) += 1;
@@ -349,6 +429,7 @@ impl Drop for WorkerTurn<'_> {
         let mut state = self.queue.lock();
         if let Some(line) = state.lines.get_mut(&self.requester) {
             line.occupied -= 1;
+            line.quick_occupied -= usize::from(self.labour == Labour::Quick);
         }
         state.forget_if_idle(&self.requester);
         *state.under_way(self.labour) -= 1;
@@ -437,7 +518,12 @@ mod tests {
         let keys: Vec<_> = slow.iter().map(|(key, ..)| *key).collect();
         assert_eq!(keys, [key(0), key(1)]);
         // There is a third worker, and it does not take the third slow prompt.
-        assert!(queue.lock().next(&[Labour::Quick], |_, _| true).is_none());
+        assert!(
+            queue
+                .lock()
+                .next(&[Labour::Quick], |_, _, _| true)
+                .is_none()
+        );
         add(&queue, "patient", 20);
         assert_eq!(queue.take().unwrap().0, key(20));
         drop(slow);
@@ -447,13 +533,45 @@ mod tests {
     }
 
     #[test]
+    fn whoever_is_at_it_for_long_leaves_half_of_the_workers_while_others_want_prompts() {
+        let queue = JobQueue::new(100, 2);
+        for number in 0..4 {
+            add(&queue, "greedy", number);
+        }
+        let may = |labour, now| {
+            let state = queue.lock();
+            queue.may_occupy_more("greedy", &state.lines["greedy"], labour, now)
+        };
+        let one = queue.take().unwrap();
+        let begun = queue.lock().lines["greedy"].since;
+        let (soon, later) = (begun + A_WHILE, begun + A_WHILE * 2);
+        let note = |requester, now| queue.wanted.lock().unwrap().note(requester, now);
+        note("modest", begun);
+        note("greedy", begun);
+        assert!(may(Labour::Quick, soon), "it has only begun");
+        assert!(!may(Labour::Quick, later), "another has wanted one before");
+        assert!(may(Labour::Slow, later), "that takes nobody's processor");
+        assert!(may(Labour::Quick, begun + LATELY), "it is alone");
+        note("modest", later);
+        assert!(!may(Labour::Quick, begun + LATELY));
+        drop(one);
+        assert!(may(Labour::Quick, later), "half of them is one");
+    }
+
+    #[test]
     fn a_requester_is_at_it_for_long_only_without_a_rest() {
-        let queue = filled(100, 0..2);
+        let queue = filled(100, 0..3);
+        // What it waits before its first turn does not count.
         let long_ago = Instant::now().checked_sub(2 * A_WHILE);
         let long_ago = long_ago.expect("the machine has run for longer");
-        queue.lock().lines.get_mut("greedy").unwrap().since = long_ago;
+        let began = |at| queue.lock().lines.get_mut("greedy").unwrap().since = at;
+        began(long_ago);
+        let (_, _, zeroth) = queue.take().unwrap();
+        assert!(queue.lock().lines["greedy"].since > long_ago);
+        began(long_ago);
         let (_, _, first) = queue.take().unwrap();
         assert!(first.is_long());
+        drop(zeroth);
         add(&queue, "modest", 20);
         let (key_of_modest, _, modest) = queue.take().unwrap();
         assert!(key_of_modest == key(20) && !modest.is_long());

@@ -51,9 +51,16 @@ async fn read(api: &Arc<Api>, alert: &IncomingAlert) -> Result<Vec<AlertNews>, R
     if alert.body.len() <= SHORT_ALERT {
         return read_now(&alert.intake, api.clock.zone(), &alert.body);
     }
+    let readers = Arc::clone(&api.admission.long_alert_readers);
+    let reader = readers.acquire_owned().await;
+    let reader = reader.map_err(|_| StatusCode::UnknownError)?;
     let (intake, body) = (alert.intake.clone(), alert.body.clone());
     let zone = api.clock.zone().clone();
-    let read = tokio::task::spawn_blocking(move || read_now(&intake, &zone, &body));
+    // A client that goes away leaves its place to nobody before the thread is done.
+    let read = tokio::task::spawn_blocking(move || {
+        let _reader = reader;
+        read_now(&intake, &zone, &body)
+    });
     read.await.map_err(|_| StatusCode::UnknownError)?
 }
 

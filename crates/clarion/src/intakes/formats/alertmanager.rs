@@ -9,6 +9,7 @@ use crate::domain::intake::incident::{self, MAX_FINGERPRINTS};
 use crate::domain::status_code::Refusal;
 
 const VERSION: &str = "4";
+const RESOLVED: &str = "resolved";
 /// So many people are called whom the alerts of a group name.
 const MAX_NAMED: usize = 20;
 
@@ -65,17 +66,28 @@ struct FiringAlerts {
 impl<'de> Deserialize<'de> for FiringAlerts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut firing = Self::default();
-        wire::each(deserializer, |alert: WireAlert| {
-            if alert.status.0 == "resolved" {
-                return;
+        let Self { first, count } = &mut firing;
+        let mut more = 0;
+        let take = |alert: WireAlert| {
+            if alert.status.0 != RESOLVED {
+                *count += 1;
+                first.push(alert);
             }
-            firing.count += 1;
-            if firing.first.len() < MAX_FINGERPRINTS {
-                firing.first.push(alert);
-            }
-        })?;
+            wire::go_on_while(first.len() < MAX_FINGERPRINTS)
+        };
+        // Of a million others only their number is told.
+        let in_short = |alert: AlertStatus| more += usize::from(alert.status.0 != RESOLVED);
+        wire::each(deserializer, take, in_short)?;
+        firing.count += more;
         Ok(firing)
     }
+}
+
+/// What is read of an alert that is counted only.
+#[derive(Debug, Deserialize)]
+struct AlertStatus {
+    #[serde(default)]
+    status: Text,
 }
 
 #[derive(Debug, Deserialize)]

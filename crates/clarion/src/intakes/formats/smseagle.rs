@@ -2,7 +2,10 @@
 //!
 //! uptime-kuma writes `[name] [🔴 Down] message` and `[name] [✅ Up] message`, so that the monitor can be told by its name.
 
+use std::ops::ControlFlow;
+
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::super::alert::{Alert, AlertGroup, AlertNews};
@@ -86,7 +89,17 @@ fn callees(to: Option<&RawValue>) -> Result<Vec<String>, Refusal> {
         }
     };
     let added = match to.as_bytes().first() {
-        Some(b'[') => wire::each(&mut serde_json::Deserializer::from_str(to), add),
+        Some(b'[') => {
+            let take = |text| {
+                add(text);
+                ControlFlow::Continue(())
+            };
+            wire::each(
+                &mut serde_json::Deserializer::from_str(to),
+                take,
+                |_: IgnoredAny| {},
+            )
+        }
         Some(b'{' | b't' | b'f') => return Err(wrong()),
         _ => serde_json::from_str(to).map(&mut add),
     };

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
+use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -178,37 +179,54 @@ pub fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Ok(Option::<FirstOf<T>>::deserialize(deserializer)?.map_or_else(Vec::new, |list| list.0))
 }
 
+pub fn go_on_while(there_is_room: bool) -> ControlFlow<()> {
+    if there_is_room {
+        ControlFlow::Continue(())
+    } else {
+        ControlFlow::Break(())
+    }
+}
+
 struct FirstOf<T>(Vec<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for FirstOf<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut first = Vec::new();
-        each(deserializer, |one| {
-            if first.len() < MAX_OF_LIST {
-                first.push(one);
-            }
-        })?;
+        let take = |one| {
+            first.push(one);
+            go_on_while(first.len() < MAX_OF_LIST)
+        };
+        each(deserializer, take, |_: IgnoredAny| {})?;
         Ok(Self(first))
     }
 }
 
-/// Reads a list one by one, and keeps none of it.
-pub fn each<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+/// Reads a list one by one, each as a whole while `take` wants that, and the rest in short.
+pub fn each<'de, D: Deserializer<'de>, T: Deserialize<'de>, S: Deserialize<'de>>(
     deserializer: D,
-    take: impl FnMut(T),
+    take: impl FnMut(T) -> ControlFlow<()>,
+    in_short: impl FnMut(S),
 ) -> Result<(), D::Error> {
     deserializer.deserialize_seq(EachVisitor {
         take,
+        in_short,
         of: PhantomData,
     })
 }
 
-struct EachVisitor<T, F> {
+struct EachVisitor<T, S, F, G> {
     take: F,
-    of: PhantomData<T>,
+    in_short: G,
+    of: PhantomData<(T, S)>,
 }
 
-impl<'de, T: Deserialize<'de>, F: FnMut(T)> Visitor<'de> for EachVisitor<T, F> {
+impl<'de, T, S, F, G> Visitor<'de> for EachVisitor<T, S, F, G>
+where
+    T: Deserialize<'de>,
+    S: Deserialize<'de>,
+    F: FnMut(T) -> ControlFlow<()>,
+    G: FnMut(S),
+{
     type Value = ();
 
     fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -217,7 +235,12 @@ impl<'de, T: Deserialize<'de>, F: FnMut(T)> Visitor<'de> for EachVisitor<T, F> {
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
         while let Some(one) = list.next_element()? {
-            (self.take)(one);
+            if (self.take)(one).is_break() {
+                break;
+            }
+        }
+        while let Some(one) = list.next_element()? {
+            (self.in_short)(one);
         }
         Ok(())
     }

@@ -8,7 +8,8 @@ use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::intake::incident::{Incident, IncidentKey};
-use crate::domain::intake::{Intake, IntakeName, IntakeToken, TokenHash};
+use crate::domain::intake::{Intake, IntakeName, IntakeToken, MAX_INCIDENTS, TokenHash};
+use crate::store::columns::Columns;
 use crate::store::statements::{accounts, intakes, queue};
 use crate::store::{IntakeBook, SeenIncident, StoreError};
 
@@ -22,6 +23,29 @@ impl PostgresStore {
             Some(_) => Ok(()),
             None => Err(StoreError::no_application(app)),
         }
+    }
+}
+
+impl PostgresStore {
+    /// Whether one that is not open may be opened. Where there is no room for it, those that are closed make some.
+    async fn count_incidents(&self, seen: &SeenIncident) -> Result<bool, StoreError> {
+        let counted = async || {
+            let values: super::Values<'_> = &[&seen.intake.as_str(), &i64::from(MAX_INCIDENTS)];
+            let row = self.query_opt(intakes::COUNT.postgres, values).await?;
+            let open = row.map_or(Ok(0), |row| row.number(0))?;
+            Ok::<_, StoreError>(self.incident_room.counted(seen, open))
+        };
+        if counted().await? {
+            return Ok(true);
+        }
+        let room = intakes::room_values(seen);
+        let forgotten = self
+            .execute(intakes::MAKE_ROOM.postgres, &bound(&room))
+            .await?;
+        if forgotten == 0 {
+            return Ok(false);
+        }
+        counted().await
     }
 }
 
@@ -85,18 +109,14 @@ impl IntakeBook for PostgresStore {
     }
 
     async fn open_incident(&self, seen: SeenIncident) -> Result<Option<Incident>, StoreError> {
-        let values = intakes::open_values(&seen);
-        let open = intakes::OPEN.postgres;
-        let mut row = self.query_opt(open, &bound(&values)).await?;
-        if row.is_none() {
-            let room = intakes::room_values(&seen);
-            let forgotten = self
-                .execute(intakes::MAKE_ROOM.postgres, &bound(&room))
-                .await?;
-            if forgotten > 0 {
-                row = self.query_opt(open, &bound(&values)).await?;
-            }
-        }
+        let has_room = match self.incident_room.take(&seen) {
+            Some(has_room) => has_room,
+            None => self.count_incidents(&seen).await?,
+        };
+        let values = intakes::open_values(&seen, has_room);
+        let row = self
+            .query_opt(intakes::OPEN.postgres, &bound(&values))
+            .await?;
         row.as_ref().map(intakes::incident).transpose()
     }
 
@@ -125,6 +145,7 @@ impl IntakeBook for PostgresStore {
         let closed = self
             .execute(intakes::CLOSE.postgres, &bound(&values))
             .await?;
+        self.incident_room.freed(&incident.intake);
         Ok(closed == 1)
     }
 

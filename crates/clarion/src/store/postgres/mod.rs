@@ -19,6 +19,7 @@ pub use self::session::PooledSession;
 use self::session::{ConnectError, Connector, SessionPool, TimeLimit, Transaction, Values};
 use self::waking::NodeSignals;
 use super::binding::Bind;
+use super::incident_room::IncidentRoom;
 use super::migrations::{SchemaRight, WANTED};
 use super::statements::PROBE;
 use super::{DatabaseRoute, Inspection, Store, StoreError, WriteProbe};
@@ -77,6 +78,7 @@ pub struct PostgresStore {
     connector: Arc<Connector>,
     signals: NodeSignals,
     plans: PlanAge,
+    incident_room: IncidentRoom,
     listening: OnceLock<(SessionPool, TaskGuard)>,
     /// One readiness probe at a time.
     probe: Arc<Semaphore>,
@@ -120,6 +122,7 @@ impl PostgresStore {
             connector,
             signals,
             plans: PlanAge::default(),
+            incident_room: IncidentRoom::default(),
             listening: OnceLock::new(),
             probe: Arc::new(Semaphore::new(1)),
         })

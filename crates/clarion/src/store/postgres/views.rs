@@ -10,6 +10,7 @@ use crate::domain::bill::BillLine;
 use crate::domain::call::{CallSid, NewCall};
 use crate::domain::call_record::{CallFilter, CallPage, CallRecord};
 use crate::domain::callback::{Callback, CallbackKey};
+use crate::domain::claim::NodeId;
 use crate::store::StoreError;
 use crate::store::binding::Bind;
 use crate::store::columns::Columns;
@@ -85,6 +86,11 @@ impl OperatorViews for PostgresStore {
     async fn nodes(&self) -> Result<Vec<SeenNode>, StoreError> {
         let rows = self.query(NODES, &[]).await?;
         rows.iter().map(views::node).collect()
+    }
+
+    async fn tell_concerns(&self, node: &NodeId, concerns: String) -> Result<bool, StoreError> {
+        let values: super::Values<'_> = &[&node.as_str(), &concerns];
+        Ok(self.execute(views::TELL_CONCERNS.postgres, values).await? > 0)
     }
 
     async fn accepted_since(&self, sid: &CallSid) -> Result<u64, StoreError> {

@@ -1,17 +1,42 @@
 //! Intakes and their incidents, in SQLite.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rusqlite::{params, params_from_iter};
+use rusqlite::{Connection, params, params_from_iter};
 
 use super::SqliteStore;
 use super::query::Query;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::intake::incident::{Incident, IncidentKey};
-use crate::domain::intake::{Intake, IntakeName, IntakeToken, TokenHash};
+use crate::domain::intake::{Intake, IntakeName, IntakeToken, MAX_INCIDENTS, TokenHash};
+use crate::store::columns::Columns;
+use crate::store::incident_room::IncidentRoom;
 use crate::store::statements::{accounts, intakes, queue};
 use crate::store::{IntakeBook, SeenIncident, StoreError};
+
+/// Whether one that is not open may be opened. Where there is no room for it, those that are closed make some.
+fn count_incidents(
+    db: &Connection,
+    room: &IncidentRoom,
+    seen: &SeenIncident,
+) -> Result<bool, StoreError> {
+    let counted = || {
+        let values = params![seen.intake.as_str(), MAX_INCIDENTS];
+        let open = db.row(intakes::COUNT.sqlite, values, |row| row.number(0))?;
+        Ok::<_, StoreError>(room.counted(seen, open.unwrap_or(0)))
+    };
+    if counted()? {
+        return Ok(true);
+    }
+    let values = params_from_iter(intakes::room_values(seen));
+    match db.run(intakes::MAKE_ROOM.sqlite, values)? {
+        0 => Ok(false),
+        _ => counted(),
+    }
+}
 
 #[async_trait]
 impl IntakeBook for SqliteStore {
@@ -92,19 +117,14 @@ impl IntakeBook for SqliteStore {
     }
 
     async fn open_incident(&self, seen: SeenIncident) -> Result<Option<Incident>, StoreError> {
+        let room = Arc::clone(&self.incident_room);
         self.begin(move |db| {
-            let open = || {
-                let values = params_from_iter(intakes::open_values(&seen));
-                db.row(intakes::OPEN.sqlite, values, |row| intakes::incident(row))
+            let has_room = match room.take(&seen) {
+                Some(has_room) => has_room,
+                None => count_incidents(db, &room, &seen)?,
             };
-            if let Some(incident) = open()? {
-                return Ok(Some(incident));
-            }
-            let values = params_from_iter(intakes::room_values(&seen));
-            match db.run(intakes::MAKE_ROOM.sqlite, values)? {
-                0 => Ok(None),
-                _ => open(),
-            }
+            let values = params_from_iter(intakes::open_values(&seen, has_room));
+            db.row(intakes::OPEN.sqlite, values, |row| intakes::incident(row))
         })
         .await
     }
@@ -133,9 +153,10 @@ impl IntakeBook for SqliteStore {
     }
 
     async fn close_incident(&self, incident: &Incident) -> Result<bool, StoreError> {
-        let incident = incident.clone();
+        let (room, incident) = (Arc::clone(&self.incident_room), incident.clone());
         self.write_beside(move |db| {
             let values = params_from_iter(intakes::close_values(&incident));
+            room.freed(&incident.intake);
             Ok(db.run(intakes::CLOSE.sqlite, values)? == 1)
         })
         .await

@@ -19,6 +19,7 @@ use self::query::Query;
 use self::queue_clock::QueueClock;
 use self::reserve::GivenUp;
 use self::writer::Writer;
+use super::incident_room::IncidentRoom;
 use super::migrations::{SchemaRight, WANTED};
 use super::statements::PROBE;
 use super::{Inspection, Store, StoreError, WriteProbe};
@@ -75,6 +76,7 @@ pub struct SqliteStore {
     /// One readiness probe at a time.
     probe: Arc<Semaphore>,
     backlog: Arc<Backlog>,
+    incident_room: Arc<IncidentRoom>,
     _checkpointer: Checkpointer,
 }
 
@@ -114,6 +116,7 @@ impl SqliteStore {
             turns: Semaphore::new(READERS),
             probe: Arc::new(Semaphore::new(1)),
             backlog,
+            incident_room: Arc::default(),
             _checkpointer: checkpointer,
         })
     }

@@ -11,6 +11,7 @@ use crate::domain::bill::BillLine;
 use crate::domain::call::{CallSid, NewCall};
 use crate::domain::call_record::{CallFilter, CallPage, CallRecord};
 use crate::domain::callback::Callback;
+use crate::domain::claim::NodeId;
 use crate::store::StoreError;
 use crate::store::binding::Bind;
 use crate::store::columns::Columns;
@@ -72,6 +73,14 @@ impl OperatorViews for SqliteStore {
         let now = self.clock.now();
         self.read(move |db| db.rows(NODES, [now], |row| views::node(row)))
             .await
+    }
+
+    async fn tell_concerns(&self, node: &NodeId, concerns: String) -> Result<bool, StoreError> {
+        let node = node.clone();
+        self.write_beside(move |db| {
+            Ok(db.run(views::TELL_CONCERNS.sqlite, [node.as_str(), &concerns])? > 0)
+        })
+        .await
     }
 
     async fn accepted_since(&self, sid: &CallSid) -> Result<u64, StoreError> {

@@ -33,13 +33,12 @@ pub const REMOVE: Statement = statement!("DELETE FROM intakes WHERE name = $1");
 pub const REMOVE_INCIDENTS: Statement = statement!("DELETE FROM incidents WHERE intake = $1");
 /// Nothing was heard of it for long, and nobody is being called.
 const IS_CLOSED: &str = "incidents.seen_at < $5 AND NOT EXISTS (SELECT 1 FROM call_queue WHERE call_queue.call_sid = incidents.call_sid)";
-/// One that is closed by now becomes a new one in the same row. Of an intake that has all the incidents that it may have ($6), only those that are there are found.
+/// One that is closed by now becomes a new one in the same row. Of an intake that has all the incidents that it may have ($6 is false), only those that are there are found.
 pub const OPEN: Statement = statement!(
     "INSERT INTO incidents (",
     INCIDENT,
     ") SELECT $1, $2, $3, 0, NULL, '[]', CAST($4 AS BIGINT), CAST($4 AS BIGINT) \
-     WHERE EXISTS (SELECT 1 FROM incidents WHERE intake = $1 AND incident_key = $2) \
-     OR (SELECT COUNT(*) FROM (SELECT 1 FROM incidents WHERE intake = $1 LIMIT $6) AS open) < $6 ON CONFLICT (intake, incident_key) DO UPDATE SET id = CASE WHEN ",
+     WHERE $6 OR EXISTS (SELECT 1 FROM incidents WHERE intake = $1 AND incident_key = $2) ON CONFLICT (intake, incident_key) DO UPDATE SET id = CASE WHEN ",
     IS_CLOSED,
     " THEN $3 ELSE incidents.id END, notices = CASE WHEN ",
     IS_CLOSED,
@@ -52,6 +51,9 @@ pub const OPEN: Statement = statement!(
     " THEN $4 ELSE incidents.opened_at END, seen_at = {greatest}(incidents.seen_at, $4) RETURNING ",
     INCIDENT
 );
+/// How many there are, up to what there may be.
+pub const COUNT: Statement =
+    statement!("SELECT COUNT(*) FROM (SELECT 1 FROM incidents WHERE intake = $1 LIMIT $2) AS open");
 /// Closed ones that are still kept make room for new ones, the oldest first.
 pub const MAKE_ROOM: Statement = statement!(
     "DELETE FROM incidents WHERE intake = $1 AND incident_key IN (SELECT incident_key FROM incidents WHERE intake = $1 AND seen_at < $2 \
@@ -128,14 +130,14 @@ pub fn incident(row: &impl Columns) -> Result<Incident, StoreError> {
 }
 
 /// The values of `OPEN`.
-pub fn open_values(seen: &SeenIncident) -> [Bind<'_>; 6] {
+pub fn open_values(seen: &SeenIncident, has_room: bool) -> [Bind<'_>; 6] {
     [
         Bind::of(seen.intake.as_str()),
         Bind::of(seen.key.as_str()),
         Bind::of(&seen.id),
         Bind::of(seen.now),
         Bind::of(seen.closed_before),
-        Bind::of(i64::from(MAX_INCIDENTS)),
+        Bind::of(has_room),
     ]
 }
 

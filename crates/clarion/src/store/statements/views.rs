@@ -49,7 +49,8 @@ pub const LINES: Statement = statement!(
 /// Before the moment by which leases end.
 pub const NODES: &str =
     "SELECT node, steady_since, heartbeat_at, coalesce(schema_version, 0), lease_until > ";
-pub const OF_NODES: &str = " FROM nodes ORDER BY heartbeat_at DESC, node LIMIT 100";
+pub const OF_NODES: &str = ", concerns FROM nodes ORDER BY heartbeat_at DESC, node LIMIT 100";
+pub const TELL_CONCERNS: Statement = statement!("UPDATE nodes SET concerns = $2 WHERE node = $1");
 pub const RUNNING: Statement = statement!(
     "SELECT state, count(*) FROM call_queue WHERE node IS NOT NULL GROUP BY state ORDER BY state"
 );
@@ -154,6 +155,7 @@ pub fn node(row: &impl Columns) -> Result<SeenNode, StoreError> {
         heartbeat_at: row.time(2)?,
         schema: row.number(3)?,
         is_alive: row.flag(4)?,
+        concerns: row.optional_string(5)?,
     })
 }
 

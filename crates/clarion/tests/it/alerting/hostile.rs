@@ -236,7 +236,6 @@ async fn an_alert_for_which_there_is_no_room_opens_no_incident_and_comes_again()
 async fn a_new_incident_beyond_ten_thousand_open_ones_is_refused_and_comes_again() {
     let server = TestServer::start().await;
     let intake = Intake::json(&server, &[("to", "13800000001")]).await;
-    assert_eq!(intake.fire("oven").await.result(), "called");
     let now = server.clock.now().as_millisecond();
     let fill = format!(
         "INSERT INTO incidents (intake, incident_key, id, notices, fingerprints, opened_at, seen_at) \
@@ -244,6 +243,7 @@ async fn a_new_incident_beyond_ten_thousand_open_ones_is_refused_and_comes_again
          SELECT 'shop', 'k' || n, 'i' || n, 0, '[]', {now}, {now} FROM numbers"
     );
     support::execute(&server.database, &fill).await;
+    assert_eq!(intake.fire("oven").await.result(), "called");
     let told = intake.fire("fridge").await;
     assert_eq!((told.status, told.code()), (503, "111111"), "{told:?}");
     assert!(told.message().contains("10000 open incidents"), "{told:?}");

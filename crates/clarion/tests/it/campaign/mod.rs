@@ -79,7 +79,7 @@ async fn chapter(setup: Setup) {
     let began = Instant::now();
     let world = World::new().await;
     let mut nodes = Nodes::start(setup, &world.settings()).await;
-    World::fund(nodes.database()).await;
+    World::prepare(nodes.database()).await;
     let clients = Clients::start(&world, nodes.doors(), seed);
     let mut takeovers = Vec::new();
     for fault in &plan {

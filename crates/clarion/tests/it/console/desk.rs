@@ -1,13 +1,13 @@
 //! What operators look after: callbacks, bills, trunks, audio files, settings, the health of the node; and calls that they try.
 
-use clarion::domain::bill::calendar;
+use clarion::domain::bill::{BillFile, calendar};
 use clarion::domain::call_state::CallState;
 use hyper::body::Bytes;
 use jiff::ToSpan;
 use phone::test_phone::Script;
 
-use super::add_operators;
 use super::visitor::Visitor;
+use super::{add_operators, billed};
 use crate::audio_files::wav;
 use crate::calls::stage::{Stage, settings};
 use crate::support::receiver::{Receiver, answer, ok};
@@ -505,10 +505,60 @@ async fn a_day_is_shown_verified_and_downloaded() {
     let file = viewer.get(&format!("/bills/{day}/{APP}")).await;
     assert_eq!(file.header("content-type"), "text/csv; charset=utf-8");
     assert!(file.body.contains(sid.as_str()) && !file.body.contains(",=1+1"));
+    // A client has asked for parts of it, one of which has no lines.
+    for (keywords, query, lines) in [
+        ("type=14 outcome=talked", "type%3D14+outcome%3Dtalked", 1),
+        ("type=13", "type%3D13", 0),
+    ] {
+        let id = lines.to_string().repeat(32);
+        let part = BillFile {
+            id,
+            ..billed(&day.to_string(), keywords)
+        };
+        server.store.record_bill_file(part).await.unwrap();
+        let link = format!("/bills/{day}/{APP}?keywords={query}");
+        let page = viewer.get(&format!("/bills/{day}")).await.body;
+        assert!(page.contains(&format!("\"{link}\"")), "{page}");
+        let part = viewer.get(&link).await;
+        assert!(part.header("content-disposition").contains("-part.csv"));
+        assert_eq!(part.body.lines().count(), 1 + lines, "{keywords}");
+    }
+    let long = "x".repeat(300);
+    let refused = viewer
+        .get(&format!("/bills/{day}/{APP}?keywords={long}"))
+        .await;
+    assert_eq!(refused.status, 404);
     let before = day.saturating_sub(400.days());
     let nothing = viewer.get(&format!("/bills/{before}")).await.body;
     assert!(nothing.contains("Nobody was billed on this day."));
     assert_eq!(viewer.get("/bills/x").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_node_tells_what_is_wrong_with_it_and_shows_what_others_tell() {
+    let server = TestServer::start().await;
+    add_operators(&*server.store, &server.clock).await;
+    server.management().drain_trunk("waiting").await.unwrap();
+    let drained = "[{\"trunk\":{\"name\":\"waiting\",\"state\":\"drained\"}}]";
+    eventually("it has told that its trunk is drained", async || {
+        let nodes = server.store.nodes().await.unwrap();
+        nodes
+            .iter()
+            .any(|node| node.concerns.as_deref() == Some(drained))
+    })
+    .await;
+    let other = "INSERT INTO nodes (node, steady_since, heartbeat_at, lease_until, schema_version, concerns) \
+        SELECT 'node-other', steady_since, heartbeat_at, lease_until + 3600000, schema_version, \
+        '[{\"trunk\":{\"name\":\"north\",\"state\":{\"down\":{\"why\":\"<b>\"}}}},\"of a later version\"]' FROM nodes";
+    execute(&server.database, other).await;
+    let mut viewer = Visitor::signed_in(&server, "viewer").await;
+    eventually("it shows what the other one tells", async || {
+        let page = viewer.get("/").await.body;
+        let told = "Node node-other: Trunk north carries no calls: ";
+        assert!(page.contains("Trunk waiting carries no calls") && !page.contains("<b>"));
+        page.contains(told)
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use clarion::domain::account::{AccountChange, ApplicationChange};
 use clarion::domain::audit::{Actor, AuditEntry};
 use clarion::domain::call::CallSid;
+use clarion::management::OfferedFile;
 
 use super::visitor::Visitor;
 use super::{add_intake, add_operators, billed};
@@ -151,6 +152,7 @@ async fn hostile_texts_are_shown_as_texts_on_every_page() {
     let page = admin.get("/bills/2026-01-05").await.body;
     assert!(page.contains("&#60;script&#62;alert(1)"), "{page}");
     let mut paths = places(&sid);
+    hostile_file_names_are_texts(server, &mut admin).await;
     paths.push(format!("/calls/{refused}"));
     for path in paths {
         let mut stranger = Visitor::new(server);
@@ -175,6 +177,38 @@ async fn hostile_texts_are_shown_as_texts_on_every_page() {
     );
     assert!(!page.contains("alert(1)&lt;"), "nothing is escaped twice");
     forms_are_harmless(server, &mut admin).await;
+}
+
+/// On the page, in the addresses of its sound and its waveform, and for whoever follows those.
+async fn hostile_file_names_are_texts(server: &TestServer, admin: &mut Visitor) {
+    let file = add_file(server).await;
+    let page = admin.get(&format!("/audio?app={APP}")).await.body;
+    assert!(
+        page.contains("<bdi>&#60;b&#62;&#34;&#39;&#38;⟨U+202E⟩.wav</bdi>"),
+        "{page}"
+    );
+    for kind in ["sound.wav", "wave.svg"] {
+        let address = format!("/audio/{kind}?app={APP}&#38;{file}");
+        assert!(page.contains(&address), "{page}");
+        let answer = admin.get(&address.replace("&#38;", "&")).await;
+        assert_eq!(answer.status, 200, "{kind}");
+    }
+}
+
+/// A file whose name has everything that a name may have. The query that tells its name.
+async fn add_file(server: &TestServer) -> String {
+    let name = "<b>\"'&\u{202e}.wav";
+    let wav = sound::wav::mono_16_bit(&[500; 4000], sound::RATE);
+    let file = OfferedFile {
+        name: name.to_owned(),
+        bytes: Ok(wav.into()),
+    };
+    let (app, names) = (APP.parse().unwrap(), [name.to_owned()]);
+    let management = server.management();
+    let added = management.add_audio(Some(app), &names, [file].into_iter());
+    added.await.unwrap();
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.append_pair("name", name).finish()
 }
 
 /// What was typed comes back as text.

@@ -29,6 +29,8 @@ pub struct History {
     pub events: Vec<ToldEvent>,
     /// callSids of calls of which somebody was told, when they called them off, that they will end.
     pub called_off: Vec<String>,
+    /// callSid and number of those who wanted no more calls and may still be called.
+    pub willing: Vec<(String, String)>,
     /// What the account has paid for these calls.
     pub money: Option<Spending>,
     /// Legs that the telephone still has up.
@@ -144,6 +146,11 @@ pub fn violations(history: &History) -> Vec<String> {
             record(format!("{sid} was called off and ended as {ending:?}"));
         }
     }
+    for (sid, number) in &history.willing {
+        record(format!(
+            "{number} wanted no more calls in {sid}, and is not on the list"
+        ));
+    }
     if let Some(problem) = history.money.and_then(Spending::violation) {
         record(problem);
     }
@@ -228,6 +235,14 @@ mod tests {
             "a was reported in 2 different ways"
         );
         assert_eq!(broken(|history| history.legs_up = 1), "1 legs are still up");
+        let unheard = |history: &mut History| {
+            let number = "8613700000013".to_owned();
+            history.willing.push(("a".to_owned(), number));
+        };
+        assert_eq!(
+            broken(unheard),
+            "8613700000013 wanted no more calls in a, and is not on the list"
+        );
         assert!(broken(|history| history.accepted.push("a".to_owned())).contains("two requests"));
     }
 

@@ -13,12 +13,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use clarion::domain::account::AccountChange;
+use clarion::domain::call_list::CallList;
 use clarion::domain::call_record::{CallFilter, CallLife};
 use clarion::domain::callback::CallbackState;
 use clarion::domain::money::Money;
+use clarion::domain::outcome::Outcome;
 use clarion::store::{CallbackFilter, Database, Store};
 use g711::Codec;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use phone::call::MediaConfig;
 use phone::signalling::{SignallingConfig, Transport};
 use phone::test_phone::{Script, TestPhone, TestPhoneConfig, Then};
@@ -33,7 +35,7 @@ pub use self::records::records;
 
 use crate::support::child::{Caller, ChildServer, Installation};
 use crate::support::receiver::{Receiver, ok};
-use crate::support::{SID, eventually_within, postgres, tone};
+use crate::support::{SID, call_list, eventually_within, numbering_plan, postgres, tone};
 
 /// Within this time something of what is under way comes to its end.
 const DRAIN: Duration = Duration::from_secs(120);
@@ -42,6 +44,8 @@ const CLIENTS: usize = 4;
 const THANKS: f64 = 880.0;
 /// Others who are called where nobody answers, in every other call.
 const BACKUPS: usize = 2;
+/// Lists of the account: notices that share one wait for each other.
+const LISTS: u32 = 100;
 /// `calls.expire_seconds`.
 const EXPIRE: SignedDuration = SignedDuration::from_hours(1);
 /// Of the account.
@@ -110,8 +114,8 @@ impl World {
         }
     }
 
-    /// Gives the account enough for every call. Before the first one.
-    pub async fn fund(database: &Database) {
+    /// Gives the account enough for every call, and its lists. Before the first one.
+    pub async fn prepare(database: &Database) {
         let store = database.open(&Supervisor::new()).await.unwrap();
         let change = AccountChange {
             balance: Some(Some(BALANCE.parse().unwrap())),
@@ -121,6 +125,9 @@ impl World {
             .change_account(&SID.parse().unwrap(), change)
             .await
             .unwrap();
+        for list in lists() {
+            store.add_list(list).await.unwrap();
+        }
         store.close().await;
     }
 
@@ -194,14 +201,16 @@ impl World {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let records = records(database).await;
+        let lists = lists();
         let mut notices = BTreeMap::new();
         for sid in records.keys() {
-            let mut story = story(&*store, sid, clocks_apart).await;
+            let mut story = story(&*store, sid, &lists, clocks_apart).await;
             if let Some(story) = &mut story {
                 story.was_cancelled = self.called_off.lock().unwrap().contains_key(sid);
             }
             notices.extend(story.map(|story| (sid.clone(), story)));
         }
+        let willing = willing_after_stop(&*store, &notices).await;
         store.close().await;
         let counted = records::attempts(database).await;
         let told = notices.iter();
@@ -248,6 +257,7 @@ impl World {
             callbacks,
             events,
             called_off,
+            willing,
             money: Some(money),
             records,
             legs_up: self.telephone.open().0,
@@ -256,11 +266,17 @@ impl World {
 }
 
 /// A notice that is over, as the store tells it.
-async fn story(store: &dyn Store, sid: &str, clocks_apart: SignedDuration) -> Option<NoticeStory> {
+async fn story(
+    store: &dyn Store,
+    sid: &str,
+    lists: &[CallList],
+    clocks_apart: SignedDuration,
+) -> Option<NoticeStory> {
     let sid = sid.parse().unwrap();
     let record = store.call_record(&sid).await.unwrap().unwrap();
     let notice = record.notice.as_deref()?.clone();
     Some(NoticeStory {
+        numbers: notice.recipients(lists, &numbering_plan()),
         notice,
         attempts: store.call_history(&sid).await.unwrap().attempts,
         ending: record.ending,
@@ -269,6 +285,26 @@ async fn story(store: &dyn Store, sid: &str, clocks_apart: SignedDuration) -> Op
         was_cancelled: false,
         clocks_apart,
     })
+}
+
+/// callSid and number of those who wanted no more calls and are not on the list of numbers that get none.
+async fn willing_after_stop(
+    store: &dyn Store,
+    notices: &BTreeMap<String, NoticeStory>,
+) -> Vec<(String, String)> {
+    let stopped = notices.iter().flat_map(|(sid, story)| {
+        let stopped = story
+            .attempts
+            .iter()
+            .filter(|one| one.outcome == Outcome::Stopped);
+        stopped.map(move |one| (sid.clone(), one.to.digits().to_owned()))
+    });
+    let mut stopped: Vec<_> = stopped.collect();
+    let digits: Vec<_> = stopped.iter().map(|(_, number)| number.as_str()).collect();
+    let account = SID.parse().unwrap();
+    let unwilling = store.on_do_not_call(&account, &digits).await.unwrap();
+    stopped.retain(|(_, number)| !unwilling.contains(number));
+    stopped
 }
 
 /// What has not come to its end. A call that ends owes a callback: so calls are looked at first.
@@ -327,6 +363,21 @@ impl Redials {
     }
 }
 
+/// Lists of the account, each of people who are busy, answer and confirm.
+fn lists() -> Vec<CallList> {
+    let list = |number: u32| {
+        let kinds = ["0002", "0001", "0012"];
+        let numbers = kinds.map(|kind| format!("136{number:04}{kind}"));
+        let numbers: Vec<_> = numbers.iter().map(String::as_str).collect();
+        call_list(&list_name(number), &numbers, Timestamp::UNIX_EPOCH)
+    };
+    (0..LISTS).map(list).collect()
+}
+
+fn list_name(number: u32) -> String {
+    format!("team{}", number % LISTS)
+}
+
 /// The request of this number: a call of one of the kinds that the telephone knows, each to somebody else.
 pub fn fields(number: u32, url: &str, redials: Redials) -> String {
     let kind = |place: usize| ["0001", "0002", "0003", "0004", "0005", "0001", "0012"][place % 7];
@@ -335,9 +386,14 @@ pub fn fields(number: u32, url: &str, redials: Redials) -> String {
     let backups: Vec<_> = (1..=BACKUPS).map(|more| to(place + more)).collect();
     // Every other one goes on to somebody else where nobody answers, or where nobody confirms.
     let backups = backups.join(";");
-    let notice = match place % 4 {
-        0 => format!(",\"backupTo\":\"{backups}\""),
-        2 => format!(",\"backupTo\":\"{backups}\",\"confirmDtmf\":\"1\",\"waitDtmfTime\":\"3\""),
+    // One who wants no more calls is nobody else's number.
+    let stopping = format!("137{:04}0013", number % 10_000);
+    let team = list_name(number / 8);
+    let keys = ",\"confirmDtmf\":\"1\",\"waitDtmfTime\":\"3\",\"stopDtmf\":\"9\"";
+    let notice = match place % 8 {
+        0 | 4 => format!(",\"backupTo\":\"{backups}\""),
+        2 => format!(",\"backupTo\":\"{stopping};{backups}\"{keys}"),
+        6 => format!(",\"backupTo\":\"@{team}\"{keys}"),
         _ => String::new(),
     };
     // Some watch what becomes of it.
@@ -429,7 +485,7 @@ fn redials(round: usize) -> Redials {
 async fn die_again_and_again(postgres: Option<String>) {
     let world = World::new().await;
     let installation = Installation::with_settings(postgres, &world.settings()).await;
-    World::fund(&installation.database).await;
+    World::prepare(&installation.database).await;
     for round in 0..rounds() {
         let server = installation.start().await;
         world.load_until_killed(server, redials(round)).await;
@@ -454,7 +510,7 @@ async fn every_call_ends_once_when_one_of_two_nodes_dies() {
     let world = World::new().await;
     let url = postgres::empty_database().await;
     let first = Installation::with_settings(Some(url.clone()), &world.settings()).await;
-    World::fund(&first.database).await;
+    World::prepare(&first.database).await;
     let second = first.another_node(&world.settings());
     let surviving = second.start().await;
     for round in 0..rounds() {

@@ -5,7 +5,7 @@ use clarion::domain::attempt::Attempt;
 use clarion::domain::notice::call_hours::CallHours;
 use clarion::domain::notice::ending::NoticeEnding;
 use clarion::domain::notice::plan::NumberTurn;
-use clarion::domain::notice::{Notice, Sequel};
+use clarion::domain::notice::{Notice, Recipient, Sequel};
 use clarion::domain::outcome::Outcome;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -14,6 +14,8 @@ use jiff::{SignedDuration, Timestamp};
 #[derive(Debug, Clone)]
 pub struct NoticeStory {
     pub notice: Notice,
+    /// Whom it calls, those of its lists among them.
+    pub numbers: Vec<Recipient>,
     pub attempts: Vec<Attempt>,
     pub ending: Option<NoticeEnding>,
     pub ended_at: Timestamp,
@@ -39,7 +41,7 @@ impl NoticeStory {
         let (before, attempt) = (&self.attempts[..place], &self.attempts[place]);
         let number = place + 1;
         let now = before.last().map_or(attempt.ended_at, |last| last.ended_at);
-        match sequel(&self.notice, before, now) {
+        match self.sequel(before, now) {
             Sequel::Over(ending) => Some(format!("went on after {}", ending.as_str())),
             Sequel::Dial { number: next, .. } if next.number != attempt.to => {
                 Some(format!("attempt {number} called another number"))
@@ -67,7 +69,7 @@ impl NoticeStory {
             | NoticeEnding::Confirmed
             | NoticeEnding::Interrupted
             | NoticeEnding::Exhausted => {
-                sequel(&self.notice, &self.attempts, self.ended_at) == Sequel::Over(ending)
+                self.sequel(&self.attempts, self.ended_at) == Sequel::Over(ending)
             }
         };
         let outcomes = self.attempts.iter().map(|one| one.outcome.as_str());
@@ -78,25 +80,21 @@ impl NoticeStory {
     fn ends_with(&self, outcome: Outcome) -> bool {
         (self.attempts.last()).is_some_and(|last| last.outcome == outcome)
     }
-}
 
-fn sequel(notice: &Notice, past: &[Attempt], now: Timestamp) -> Sequel {
-    let numbers = notice
-        .numbers
-        .iter()
-        .map(|to| (to.clone(), NumberTurn::Open));
-    let numbers: Vec<_> = numbers.collect();
-    let hours = CallHours {
-        windows: &[],
-        zone: &TimeZone::UTC,
-    };
-    notice.sequel(&numbers, past, hours, now)
+    fn sequel(&self, past: &[Attempt], now: Timestamp) -> Sequel {
+        let numbers = self.numbers.iter();
+        let numbers: Vec<_> = numbers.map(|to| (to.clone(), NumberTurn::Open)).collect();
+        let hours = CallHours {
+            windows: &[],
+            zone: &TimeZone::UTC,
+        };
+        self.notice.sequel(&numbers, past, hours, now)
+    }
 }
 
 #[cfg(test)]
 pub mod tests {
     use clarion::domain::attempt::AttemptNumber;
-    use clarion::domain::notice::Recipient;
     use clarion::domain::notice::plan::NoticePlan;
     use clarion::domain::phone_number::PhoneNumber;
 
@@ -134,13 +132,13 @@ pub mod tests {
         });
         NoticeStory {
             attempts: attempts.collect(),
+            numbers: [1, 2, 3].map(recipient).to_vec(),
             notice: Notice {
                 plan: NoticePlan {
                     redials: 1,
                     tries_a_turn: Some(1),
                     ..NoticePlan::single()
                 },
-                numbers: [1, 2, 3].map(recipient).to_vec(),
                 ..Notice::single()
             },
             ending: Some(ending),

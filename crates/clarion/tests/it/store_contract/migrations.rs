@@ -187,7 +187,7 @@ async fn only_a_living_node_that_the_next_schema_is_not_for_keeps_it_away() {
     let wanted = database.inspect().await.unwrap().wanted;
     // The last step is taken back.
     let before = format!(
-        "DELETE FROM schema_migrations WHERE version = {wanted}; DROP INDEX call_queue_patient"
+        "DELETE FROM schema_migrations WHERE version = {wanted}; ALTER TABLE nodes DROP COLUMN concerns"
     );
     support::execute(&database, &before).await;
     let living = |schema: usize| {

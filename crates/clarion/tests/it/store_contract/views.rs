@@ -411,7 +411,14 @@ async fn the_queue_is_told_by_account_and_state(database: Database) {
         panic!("{nodes:?}");
     };
     assert!(seen.is_alive && seen.schema > 0, "{seen:?}");
-    assert_eq!(seen.name, node.as_str());
+    assert_eq!((&*seen.name, &seen.concerns), (node.as_str(), &None));
+    let told = store.tell_concerns(&node, "[\"no_trunk\"]".to_owned());
+    assert!(told.await.unwrap());
+    let seen = store.nodes().await.unwrap();
+    assert_eq!(seen[0].concerns.as_deref(), Some("[\"no_trunk\"]"));
+    let stranger = NodeId::new([9; 8]);
+    let told = store.tell_concerns(&stranger, String::new());
+    assert!(!told.await.unwrap(), "no heartbeat of it is there");
     support::execute(&database, "UPDATE nodes SET lease_until = 1").await;
     assert!(!store.nodes().await.unwrap()[0].is_alive);
 }

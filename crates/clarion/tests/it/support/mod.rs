@@ -36,6 +36,7 @@ use clarion::domain::call::CallSid;
 use clarion::domain::call_list::{CallList, ListedNumber};
 use clarion::domain::call_record::{CallFilter, CallLife};
 use clarion::domain::lexicon::Lexicon;
+use clarion::domain::numbering_plan::NumberingPlan;
 use clarion::management::Management;
 use clarion::server::Server;
 use clarion::store::{Database, Store};
@@ -94,9 +95,14 @@ pub fn application() -> Application {
     }
 }
 
+/// That of the default settings.
+pub fn numbering_plan() -> NumberingPlan {
+    Config::from_parts("", &[]).unwrap().numbers
+}
+
 /// A list of that account, whose numbers are written as on the command line.
 pub fn call_list(name: &str, numbers: &[&str], updated_at: Timestamp) -> CallList {
-    let plan = Config::from_parts("", &[]).unwrap().numbers;
+    let plan = numbering_plan();
     let numbers = numbers.iter().map(|text| ListedNumber::parse(text, &plan));
     let numbers = numbers.collect::<Result<_, _>>().unwrap();
     let (account, name) = (SID.parse().unwrap(), name.parse().unwrap());

@@ -114,11 +114,9 @@ impl Session {
 /// One statement that sets what of this the server knows.
 fn watch(address: &PostgresAddress, statement: Duration) -> String {
     let mut wanted = vec![
-        // A transaction of ours never rests for long; one that does has lost its node, and its locks with it.
-        (
-            "idle_in_transaction_session_timeout",
-            (statement * 2).as_millis(),
-        ),
+        // A transaction of ours never rests for long; one that does has lost its node, and its locks with it. Whoever takes the calls of that
+        // node over may wait for them.
+        ("idle_in_transaction_session_timeout", statement.as_millis()),
         ("client_connection_check_interval", CHECK_CLIENT.as_millis()),
         ("tcp_user_timeout", address.unacknowledged.as_millis()),
     ];
