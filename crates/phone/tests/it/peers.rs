@@ -176,8 +176,7 @@ async fn a_contact_or_route_to_where_the_trunk_is_not_leads_back_to_the_trunk() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_contact_or_route_does_not_change_the_transport() {
     for (parameters, by_route) in [(";transport=tcp", false), (";transport=tcp", true)] {
-        let mut puppet = Puppet::new().await;
-        let tcp = TcpListener::bind(puppet.address()).await.unwrap();
+        let (mut puppet, tcp) = Puppet::beside_tcp().await;
         let line = Line::to(puppet.address(), Transport::Udp).await;
         let calling = line.call(5);
         let invite = puppet.request("INVITE").await;

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use tokio::net::{TcpListener, UdpSocket};
+
 use crate::lab::{PATIENCE, loopback};
 
 const SDP: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 9 RTP/AVP 8\r\n";
@@ -15,15 +17,26 @@ pub fn header<'a>(message: &'a str, name: &str) -> &'a str {
 }
 
 pub struct Puppet {
-    pub socket: tokio::net::UdpSocket,
+    pub socket: UdpSocket,
     pub peer: Option<SocketAddr>,
 }
 
 impl Puppet {
     pub async fn new() -> Self {
         Self {
-            socket: tokio::net::UdpSocket::bind(loopback()).await.unwrap(),
+            socket: UdpSocket::bind(loopback()).await.unwrap(),
             peer: None,
+        }
+    }
+
+    /// One that could be asked over TCP at the same address, if anybody wanted that.
+    pub async fn beside_tcp() -> (Self, TcpListener) {
+        loop {
+            let puppet = Self::new().await;
+            // Another test may have the TCP port of this number.
+            if let Ok(tcp) = TcpListener::bind(puppet.address()).await {
+                return (puppet, tcp);
+            }
         }
     }
 
